@@ -1,0 +1,5 @@
+"""Lets `python -m msstab` do what `msstab` does."""
+
+from msstab.cli import main
+
+main()
