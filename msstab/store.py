@@ -1,0 +1,75 @@
+"""A folder of numerical results, each under a key that names everything it depends on."""
+
+import hashlib
+import io
+import os
+import tempfile
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_CHECKSUM_BYTES = 32
+
+
+def cache_folder() -> Path:
+    """Return where results are kept: `$MSSTAB_CACHE`, else `.cache` beside the package.
+
+    An installed package without its repository keeps them in the user's cache folder.
+    """
+    if chosen := os.environ.get("MSSTAB_CACHE"):
+        return Path(chosen)
+    repository = Path(__file__).resolve().parents[1]
+    if (repository / "pyproject.toml").is_file():
+        return repository / ".cache"
+    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "msstab"
+
+
+def path_of(kind: str, key: str) -> Path:
+    """Return the file of a result, whether or not it exists."""
+    return cache_folder() / kind / key[:2] / f"{key}.npz"
+
+
+def save(kind: str, key: str, arrays: Mapping[str, ArrayLike]) -> None:
+    """Write a result in one step, so that a reader finds all of it or nothing.
+
+    The file is an .npz with a checksum after its end, where other readers of .npz overlook it.
+    """
+    contents: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **contents)
+    path = path_of(kind, key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(buffer.getvalue() + _checksum(buffer.getvalue()))
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
+    """Read a result; None if there is none, or, with a warning, if the file is damaged.
+
+    A damaged file is removed, so that the result is computed anew.
+    """
+    path = path_of(kind, key)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    if content[-_CHECKSUM_BYTES:] != _checksum(content[:-_CHECKSUM_BYTES]):
+        warnings.warn(f"recomputing a damaged cache entry, {path.name}", RuntimeWarning, 2)
+        path.unlink(missing_ok=True)
+        return None
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()

@@ -1,0 +1,261 @@
+"""The immutable, validated parameters of a run; its profiles and its stable key."""
+
+import ast
+import difflib
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, get_origin
+
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+KNOWN_NAMES: dict[str, list[str]] = {"track": [], "cell": [], "noise": [], "arm": []}
+"""What a Study may name, by kind; each room that defines such a thing declares it on import."""
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class StudyError(ValueError):
+    """A parameter that cannot be used, described for the person who gave it."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Say which known name a wrong one probably meant, as a clause to append to an error."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]}? " if close else ""
+    return f"{hint}Known: {', '.join(names)}."
+
+
+class Study(BaseModel):
+    """Everything that decides a run's numbers; the defaults are the `full` profile.
+
+    The description of each field is the comment beside it in every chapter's parameters cell.
+    Raises `pydantic.ValidationError`; `parse` turns that into a `StudyError` a person can read.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    track: str = Field("dynamics", description="data the networks learn")
+    cell: str = Field("gru", description="recurrent cell")
+    hidden: int = Field(32, ge=2, le=512, description="hidden units")
+    epochs: int = Field(12, ge=1, le=10_000, description="passes over the training sequences")
+    batch: int = Field(32, ge=1, description="sequences per optimiser step")
+    n_train: int = Field(400, ge=8, description="training sequences")
+    n_validation: int = Field(400, ge=8, description="validation sequences, for selection only")
+    n_test: int = Field(400, ge=8, description="test sequences")
+    arms: tuple[str, ...] = Field(
+        ("baseline", "spectral_proxy"), description="arms compared; the baseline comes first"
+    )
+    learning_rates: tuple[Positive, ...] = Field(
+        (0.001, 0.003, 0.01), description="ladder of Adam's learning rate, extended if need be"
+    )
+    strengths: tuple[NonNegative, ...] = Field(
+        (0.0, 0.1, 1.0), description="penalty strengths tried at each learning rate; holds 0"
+    )
+    noise: str = Field("unit", description="structure of the multiplicative noise")
+    sigma: NonNegative = Field(0.2, description="noise level the penalty assumes in training")
+    target: Positive = Field(1.0, description="second-moment radius at which the hinge opens")
+    sigma_test: NonNegative = Field(0.2, description="noise level of the noisy test")
+    draws: int = Field(64, ge=2, description="noise draws per sequence in the noisy test")
+    mechanism_sequences: int = Field(
+        64, ge=2, description="test sequences on which the mechanism is measured"
+    )
+    tuning_seeds: int = Field(8, ge=2, description="seeds that choose each arm's configuration")
+    seeds: int = Field(256, ge=2, description="paired seeds that confirm, disjoint from tuning")
+    study_seed: int = Field(0, ge=0, description="root of every random number")
+    alpha: float = Field(0.05, gt=0, lt=0.5, description="two-sided level of every test")
+    sesoi: float = Field(
+        0.05, gt=0, lt=1, description="smallest effect of interest, as a share of the error"
+    )
+    dtype: Literal["float32", "float64"] = Field("float32", description="training precision")
+    device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="where networks train")
+
+    @pydantic.field_validator("track", "cell", "noise")
+    @classmethod
+    def _known(cls, value: str, info: pydantic.ValidationInfo) -> str:
+        _require_known(str(info.field_name), value)
+        return value
+
+    @pydantic.field_validator("arms")
+    @classmethod
+    def _known_arms(cls, arms: tuple[str, ...]) -> tuple[str, ...]:
+        for arm in arms:
+            _require_known("arm", arm)
+        if len(arms) < 2 or arms[0] != "baseline" or len(set(arms)) != len(arms):
+            raise ValueError("name the baseline first and then at least one other arm, each once")
+        return arms
+
+    @pydantic.field_validator("learning_rates", "strengths")
+    @classmethod
+    def _increasing(
+        cls, values: tuple[float, ...], info: pydantic.ValidationInfo
+    ) -> tuple[float, ...]:
+        if len(values) < 2 or any(b <= a for a, b in itertools.pairwise(values)):
+            raise ValueError("give at least two values, in increasing order")
+        if info.field_name == "strengths" and values[0] != 0:
+            raise ValueError("start with 0, so that tuning may decide against the penalty")
+        return values
+
+    @pydantic.model_validator(mode="after")
+    def _consistent(self) -> "Study":
+        if self.batch > self.n_train:
+            raise ValueError(f"batch = {self.batch} exceeds n_train = {self.n_train}")
+        if self.mechanism_sequences > self.n_test:
+            raise ValueError(
+                f"mechanism_sequences = {self.mechanism_sequences} exceeds n_test = {self.n_test}"
+            )
+        return self
+
+    @property
+    def key(self) -> str:
+        """Twelve hexadecimal digits that name these parameters, the same on every machine."""
+        return digest(self.model_dump(mode="json"))[:12]
+
+
+PROFILES: dict[str, dict[str, Any]] = {
+    "quick": {
+        "hidden": 16,
+        "epochs": 10,
+        "n_validation": 128,
+        "n_test": 128,
+        "learning_rates": (0.01, 0.03),
+        "strengths": (0.0, 0.1),
+        "draws": 32,
+        "mechanism_sequences": 32,
+        "tuning_seeds": 4,
+        "seeds": 8,
+    },
+    "stage2": {"tuning_seeds": 4, "seeds": 8},
+    "full": {},
+}
+"""What each profile changes in the defaults: `stage2` has the original report's scale."""
+
+
+_INJECTED = "# Parameters"  # how papermill begins the cell it injects
+
+
+def profile(name: str) -> Study:
+    """Return the Study of a named profile; raise StudyError for an unknown name."""
+    if name not in PROFILES:
+        raise StudyError(f"profile {name} is not known; {nearest(name, PROFILES)}")
+    return Study(**PROFILES[name])
+
+
+def parse(parameters: Mapping[str, object], base: Study | None = None) -> Study:
+    """Build a Study from parameters given by a person, over `base` (default: the defaults).
+
+    Values may be typed (from a notebook or YAML) or text (from a command line); text is read
+    as the parameter's own type, and a sequence may also be written `a,b`. Raises StudyError
+    that names each unknown parameter with the nearest valid one, and each value that is not
+    allowed with what is.
+    """
+    unknown = [name for name in parameters if name not in Study.model_fields]
+    if unknown:
+        lines = [f"{n} is not a parameter; {nearest(n, Study.model_fields)}" for n in unknown]
+        raise StudyError("\n".join(lines))
+    given = {name: _typed(name, value) for name, value in parameters.items()}
+    values = {**(base.model_dump() if base else {}), **given}
+    try:
+        return Study(**values)
+    except ValidationError as error:
+        raise StudyError("\n".join(_explain(e) for e in error.errors())) from None
+
+
+def notebook_study(namespace: Mapping[str, Any]) -> Study:
+    """Build the Study of a chapter from its parameters cell and the cell papermill injected.
+
+    `namespace` is the notebook's `globals()`. In the run of pure assignment cells right before
+    the caller, those that papermill injected or that assign a parameter must assign nothing but
+    parameters, so that a misspelt `-p hiden 64`, which papermill injects without complaint, stops
+    here. Raises StudyError.
+    """
+    names = [name for name in Study.model_fields if name in namespace]
+    for source in reversed(namespace.get("In", [])[:-1]):
+        assigned = _assigned_names(source)
+        if assigned is None:
+            break
+        if source.startswith(_INJECTED) or any(name in Study.model_fields for name in assigned):
+            names += [name for name in assigned if name not in names]
+    return parse({name: namespace[name] for name in names if name in namespace})
+
+
+def parameters_cell() -> str:
+    """Return the source of the parameters cell that every chapter carries."""
+    lines = []
+    for name, value in Study().model_dump(mode="json").items():
+        literal = json.dumps(value) if isinstance(value, str | list) else repr(value)
+        lines.append(f"{name} = {literal}  # {Study.model_fields[name].description}")
+    return "\n".join(lines)
+
+
+def digest(content: object) -> str:
+    """Return the SHA-256 of anything JSON can hold, in a canonical form."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def declare(kind: str, name: str) -> None:
+    """Make a name valid in a Study: called by the room that defines the track, cell or arm."""
+    if name not in KNOWN_NAMES[kind]:
+        KNOWN_NAMES[kind].append(name)
+
+
+def _require_known(kind: str, name: str) -> None:
+    if name not in KNOWN_NAMES[kind]:
+        raise ValueError(f"no such {kind}; {nearest(name, KNOWN_NAMES[kind])}")
+
+
+def _typed(name: str, value: object) -> object:
+    """Read text as the field's type; leave it as text where that fails, for strict validation."""
+    field = Study.model_fields[name]
+    is_sequence = get_origin(field.annotation) is tuple
+    if isinstance(value, str) and field.annotation is not str:
+        text = value.strip()
+        if is_sequence and not text.startswith("["):
+            value = [item.strip() for item in text.strip("()").split(",") if item.strip()]
+        else:
+            try:
+                value = TypeAdapter(Any).validate_json(text)
+            except ValidationError:
+                return value
+    if is_sequence and isinstance(value, list | tuple):
+        inner = TypeAdapter(tuple[float, ...])
+        if name != "arms" and all(isinstance(item, str) for item in value):
+            try:
+                return inner.validate_python(value, strict=False)
+            except ValidationError:
+                return tuple(value)
+        return tuple(value)
+    return value
+
+
+def _explain(error: Any) -> str:
+    """One line for one pydantic error: the parameter, what was given, what is allowed."""
+    message = error["msg"].removeprefix("Value error, ")
+    if not error["loc"]:
+        return str(message)
+    return f"{error['loc'][0]} = {error['input']!r}: {message[0].lower()}{message[1:]}"
+
+
+def _assigned_names(source: str) -> list[str] | None:
+    """Return the names a cell assigns, or None unless it holds nothing but assignments."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return None
+    names = []
+    for statement in body:
+        if isinstance(statement, ast.Assign):
+            targets = statement.targets
+        elif isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
+        else:
+            return None
+        if not all(isinstance(target, ast.Name) for target in targets):
+            return None
+        names += [target.id for target in targets if isinstance(target, ast.Name)]
+    return names or None
