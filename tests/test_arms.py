@@ -1,0 +1,152 @@
+from collections.abc import Iterator
+
+import pytest
+import torch
+from plain import jacobian, networks, normal
+from torch import Tensor
+
+from msstab import arms, cells, study
+from msstab.arms import ARMS, Penalty, Step, spectral_proxy, squared_spectral_norm
+from msstab.cells import Parameters
+
+
+def step_of(parameters: Parameters, *, batch: int = 6, target: float = 1.0) -> Step:
+    """A step of an ensemble, the arm assuming noise of 0.2."""
+    models, _, n_inputs = parameters.weight_ih.shape
+    inputs = normal(5, models, n_inputs, batch, dtype=parameters.weight_ih.dtype)
+    states, _ = cells.run(parameters, inputs)
+    return Step(parameters, inputs, states, 0.2, target)
+
+
+def gradients(parameters: Parameters, penalty: Tensor) -> list[Tensor]:
+    found = torch.autograd.grad(penalty.sum(), list(parameters), allow_unused=True)
+    return [
+        g if g is not None else torch.zeros_like(p) for g, p in zip(found, parameters, strict=True)
+    ]
+
+
+# ---- the spectral norm
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 32])
+def test_squared_norm_and_gradient_are_those_of_linear_algebra(n: int) -> None:
+    matrices = normal(4, n, n).requires_grad_()
+    weights = normal(4, seed=1)
+    value = squared_spectral_norm(matrices)
+    expected = torch.linalg.matrix_norm(matrices, ord=2) ** 2
+    torch.testing.assert_close(value, expected, rtol=1e-12, atol=0)
+    (found,) = torch.autograd.grad((weights * value).sum(), matrices)
+    (oracle,) = torch.autograd.grad((weights * expected).sum(), matrices)
+    torch.testing.assert_close(found, oracle, rtol=0, atol=1e-11 * float(oracle.abs().max()))
+
+
+def test_squared_norm_of_nothing_is_zero() -> None:
+    matrices = torch.zeros(2, 3, 3, requires_grad=True)
+    value = squared_spectral_norm(matrices)
+    assert torch.equal(value, torch.zeros(2))
+    (found,) = torch.autograd.grad(value.sum(), matrices)
+    assert torch.equal(found, torch.zeros_like(matrices))
+
+
+@pytest.mark.parametrize("broken", [torch.nan, torch.inf, -torch.inf])
+def test_a_matrix_that_is_not_finite_has_no_finite_norm_and_no_influence(broken: float) -> None:
+    matrices = normal(3, 4, 4, dtype=torch.float32)
+    clean = squared_spectral_norm(matrices)
+    matrices[1, 2, 0] = broken
+    matrices.requires_grad_()
+    value = squared_spectral_norm(matrices)
+    assert torch.equal(value[[0, 2]], clean[[0, 2]])
+    assert not torch.isfinite(value[1])
+    (found,) = torch.autograd.grad(value.sum(), matrices)
+    assert torch.isfinite(found[[0, 2]]).all()
+    assert not torch.isfinite(found[1]).all()
+
+
+# ---- the original's proxy
+
+
+@pytest.mark.parametrize("gain", [1.0, 2.2, 5.0])
+def test_the_proxy_is_a_hinge_on_the_norm_at_the_mean_state(gain: float) -> None:
+    parameters = networks(3, 6, 2, gain=gain)
+    step = step_of(parameters, target=0.3)
+    penalty = spectral_proxy(step)
+    for model in range(3):
+        state, inputs = step.states[:, model].mean((0, 2)), step.inputs[:, model].mean((0, 2))
+        norm = torch.linalg.matrix_norm(jacobian(parameters, model, state, inputs), ord=2)
+        excess = float(torch.log((1 + 0.2**2) * norm**2 / 0.3))
+        assert float(penalty.value[model]) == pytest.approx(max(0.0, excess), rel=1e-12)
+        assert bool(penalty.active[model]) == (excess > 0)
+
+
+def test_the_proxys_gradient_reaches_weights_through_the_states() -> None:
+    parameters = networks(1, 3, gain=2.0).require_grad()
+    inputs = normal(4, 1, 1, 5)
+
+    def penalty(*tensors: Tensor) -> Tensor:
+        own = Parameters(*tensors)
+        states, _ = cells.run(own, inputs)
+        return spectral_proxy(Step(own, inputs, states, 0.2, 0.1)).value
+
+    assert float(penalty(*parameters).detach()) > 0
+    assert torch.autograd.gradcheck(penalty, tuple(parameters))
+
+
+def test_an_inactive_hinge_has_exactly_no_gradient() -> None:
+    parameters = networks(3, 6, gain=2.2).require_grad()
+    radii = spectral_proxy(step_of(parameters, target=1e-6)).value.detach().exp() * 1e-6
+    # A target between the radii: one network is above it.
+    target = float(radii.sort().values[1:].mean())
+    penalty = spectral_proxy(step_of(parameters, target=target))
+    above = radii > target
+    assert torch.equal(penalty.active, above.to(penalty.active))
+    assert penalty.active.sum() == 1
+    found = gradients(parameters, penalty.value)
+    for gradient in found:
+        assert torch.equal(gradient[~above], torch.zeros_like(gradient[~above]))
+    assert found[1][above].abs().max() > 0
+
+
+def test_a_diverged_model_stays_so_and_alone() -> None:
+    parameters = networks(3, 6, gain=2.2, dtype=torch.float32)
+    clean = spectral_proxy(step_of(parameters, target=0.1))
+    parameters.weight_hh[1, 0, 0] = torch.nan
+    parameters = parameters.require_grad()
+    penalty = spectral_proxy(step_of(parameters, target=0.1))
+    assert torch.equal(penalty.value[[0, 2]], clean.value[[0, 2]])
+    assert torch.isnan(penalty.value[1])
+    found = gradients(parameters, penalty.value)
+    for gradient in found:
+        assert torch.isfinite(gradient[[0, 2]]).all()
+    assert not torch.isfinite(found[1][1]).all()
+
+
+# ---- the registry
+
+
+@pytest.fixture
+def registry() -> Iterator[None]:
+    """Forget afterwards what a test registers."""
+    arms_before, names_before = dict(ARMS), list(study.KNOWN_NAMES["arm"])
+    yield
+    ARMS.clear()
+    ARMS.update(arms_before)
+    study.KNOWN_NAMES["arm"][:] = names_before
+
+
+def test_the_baseline_adds_nothing() -> None:
+    assert ARMS["baseline"] is None
+
+
+@pytest.mark.usefixtures("registry")
+def test_an_arm_of_ones_own_can_be_studied() -> None:
+    with pytest.raises(study.StudyError, match="no such arm"):
+        study.parse({"arms": ["baseline", "small_weights"]})
+
+    @arms.arm
+    def small_weights(step: Step) -> Penalty:
+        value = step.parameters.weight_hh.square().mean((1, 2))
+        return Penalty(value, torch.ones_like(value))
+
+    made = study.parse({"arms": ["baseline", "small_weights"]})
+    assert made.arms == ("baseline", "small_weights")
+    assert ARMS["small_weights"] is small_weights
