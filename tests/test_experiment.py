@@ -1,0 +1,553 @@
+import dataclasses
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from joblib.externals import loky
+from plain import modules
+from torch import Tensor
+
+from msstab import arms, cells, evaluation, experiment, store, study, training
+from msstab.arms import Penalty, Step
+from msstab.experiment import Experiment, Trial
+from msstab.study import Study
+from msstab.training import Trained
+from msstab.tuning import Configuration, Grid, configurations
+
+TINY = Study(
+    hidden=4,
+    epochs=1,
+    batch=8,
+    n_train=20,
+    n_validation=8,
+    n_test=8,
+    learning_rates=(0.01, 0.1),
+    strengths=(0.0, 1.0),
+    draws=2,
+    mechanism_sequences=4,
+    tuning_seeds=2,
+    seeds=3,
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Experiment, Path]:
+    """An undisturbed run and the cache it filled."""
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MSSTAB_CACHE", str(folder))
+        return experiment.run(TINY), folder
+
+
+@pytest.fixture
+def undisturbed(finished: tuple[Experiment, Path]) -> Experiment:
+    return finished[0]
+
+
+@pytest.fixture(autouse=True)
+def cold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache."""
+    monkeypatch.setenv("MSSTAB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def warm(cold: Path, finished: tuple[Experiment, Path]) -> Path:
+    """A cache that holds the undisturbed run."""
+    shutil.copytree(finished[1], cold)
+    return cold
+
+
+def assert_equal(first: Experiment, second: Experiment) -> None:
+    """Equal to the last bit, the time that training took apart."""
+    a, b = (e.table.drop(columns="seconds") for e in (first, second))
+    pd.testing.assert_frame_equal(a, b, check_exact=True)
+    assert first[2:] == second[2:]
+
+
+def entries(folder: Path, kind: str) -> list[Path]:
+    return sorted((folder / kind).rglob("*.npz"))
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, room: Any, name: str) -> None:
+    def called(*_: object, **__: object) -> None:
+        raise AssertionError(f"{name} was called")
+
+    monkeypatch.setattr(room, name, called)
+
+
+class Recorder:
+    """Training that notes what it is given."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[dict[str, Any]] = []
+        train = training.train
+
+        def record(
+            initial: cells.Parameters,
+            inputs: Tensor,
+            targets: Tensor,
+            orders: Tensor,
+            learning_rates: Tensor,
+            **options: Any,
+        ) -> Trained:
+            given = {"inputs": inputs, "targets": targets, "orders": orders}
+            self.calls.append({**initial._asdict(), **given, **options})
+            return train(initial, inputs, targets, orders, learning_rates, **options)
+
+        monkeypatch.setattr(training, "train", record)
+
+
+# ---- the table
+
+
+def test_the_table_has_every_trial_once(undisturbed: Experiment) -> None:
+    table, grid = undisturbed.table, undisturbed.grid
+    for arm in ("baseline", "spectral_proxy"):
+        own = table[(table.role == "tuning") & (table.arm == arm)]
+        tried = set(own[["learning_rate", "strength", "seed"]].itertuples(index=False, name=None))
+        assert len(own) == len(tried)
+        expected = configurations(grid, penalised=arm != "baseline")
+        assert tried == {(*c, seed) for c in expected for seed in range(2)}
+        chosen = table[(table.role == "selected") & (table.arm == arm)]
+        assert chosen.seed.tolist() == [0, 1, 2]
+        pairs = set(chosen[["learning_rate", "strength"]].itertuples(index=False, name=None))
+        assert pairs == {undisturbed.chosen[arm]}
+    penalised = table[table.role == "penalised"]
+    assert penalised.arm.tolist() == 3 * ["spectral_proxy"]
+    assert penalised.seed.tolist() == [0, 1, 2]
+    assert (penalised.strength == undisturbed.penalised["spectral_proxy"].strength).all()
+    untrained = table[table.role == "untrained"]
+    assert untrained.arm.tolist() == 3 * ["untrained, gain 1"] + 3 * ["untrained, gain 2.2"]
+    assert untrained.learning_rate.isna().all()
+    assert set(table.role) == {"tuning", "selected", "penalised", "untrained"}
+
+
+def test_the_best_mean_validation_error_of_the_tuning_seeds_is_chosen(
+    undisturbed: Experiment,
+) -> None:
+    tuning = undisturbed.table[undisturbed.table.role == "tuning"]
+    means = tuning.groupby(["arm", "learning_rate", "strength"]).validation_mse.mean()
+    for arm in ("baseline", "spectral_proxy"):
+        assert undisturbed.chosen[arm] == pytest.approx(means[arm].idxmin())
+    positive = means["spectral_proxy"].drop(index=0.0, level="strength")
+    assert undisturbed.penalised == {"spectral_proxy": pytest.approx(positive.idxmin())}
+    assert "baseline" not in undisturbed.penalised
+
+
+def test_test_sequences_have_no_say_in_the_choice(
+    undisturbed: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where the test set is the very opposite of what was to be learnt."""
+    draw = experiment.draw_data
+
+    def opposite(*args: Any) -> Any:
+        data = draw(*args)
+        return data._replace(test=data.test._replace(targets=-5 * data.test.targets))
+
+    monkeypatch.setattr(experiment, "draw_data", opposite)
+    disturbed = experiment.run(TINY)
+    assert (disturbed.table.test_mse != undisturbed.table.test_mse).all()
+    assert disturbed[2:] == undisturbed[2:]
+
+
+def test_scores_are_those_of_the_trained_network_in_torchs_modules(warm: Path) -> None:
+    found = experiment.run(TINY)
+    for arm in ("baseline", "spectral_proxy"):
+        rows = found.table[(found.table.role == "selected") & (found.table.arm == arm)]
+        for row in rows.itertuples():
+            seed = int(str(row.seed))
+            network = experiment.trained(TINY, found.chosen[arm], arm, "selected", seed)
+            gru, linear = modules(network.parameters)
+            data = experiment.draw_data(TINY, "confirmation", seed)
+            errors = []
+            for inputs, targets in (data.validation, data.test):
+                states, _ = gru(torch.as_tensor(inputs.transpose(1, 0, 2), dtype=torch.float32))
+                errors.append(float(np.mean((linear(states[-1]).detach().numpy() - targets) ** 2)))
+            assert [row.validation_mse, row.test_mse] == pytest.approx(errors, rel=1e-5)
+            assert row.train_mse == network.losses[0, -1]
+            assert row.hinge_active == network.active.mean()
+            assert row.ridge_mse == evaluation.ridge_error(data, data.test)
+            assert row.constant_mse == evaluation.constant_error(data, data.test)
+            assert row.persistence_mse == evaluation.persistence_error(data.test)
+            assert not row.diverged
+
+
+def test_the_noisy_scores_follow_the_noise(undisturbed: Experiment) -> None:
+    table = undisturbed.table[undisturbed.table.role == "selected"]
+    assert (table.observed_variance > 0).all()
+    # Four sequences and two draws leave chance a factor of a few.
+    ratio = table.observed_variance / table.predicted_variance
+    assert ratio.between(0.2, 5).all()
+    assert not np.isclose(table.placebo_variance, table.predicted_variance, rtol=1e-3).any()
+    quiet = experiment.run(TINY.model_copy(update={"sigma_test": 0.0})).table
+    np.testing.assert_allclose(quiet.noisy_mse, quiet.clean_mse, rtol=1e-5)
+    assert (quiet.predicted_variance == 0).all()
+    assert (quiet.observed_variance < 1e-10).all()
+
+
+def test_at_strength_zero_an_arm_is_the_baseline(undisturbed: Experiment) -> None:
+    tuning = undisturbed.table[undisturbed.table.role == "tuning"]
+    none = tuning[(tuning.arm == "spectral_proxy") & (tuning.strength == 0)]
+    same = tuning[(tuning.arm == "baseline") & tuning.learning_rate.isin(none.learning_rate)]
+    pd.testing.assert_frame_equal(
+        none.drop(columns="arm").reset_index(drop=True),
+        same.drop(columns="arm").reset_index(drop=True),
+        check_exact=True,
+    )
+
+
+def test_untrained_networks_are_scored_as_they_were_drawn(undisturbed: Experiment) -> None:
+    untrained = undisturbed.table[undisturbed.table.role == "untrained"]
+    assert untrained.train_mse.isna().all()
+    assert untrained.hinge_active.isna().all()
+    baseline = undisturbed.table[
+        (undisturbed.table.role == "selected") & (undisturbed.table.arm == "baseline")
+    ]
+    # The same seeds' data, and weights that learnt nothing from them.
+    assert untrained.constant_mse.tolist() == 2 * baseline.constant_mse.tolist()
+    gain_one = untrained[untrained.arm == "untrained, gain 1"]
+    assert gain_one.test_mse.mean() > baseline.test_mse.mean()
+
+
+def test_the_grid_is_widened_until_the_choices_are_inside(undisturbed: Experiment) -> None:
+    assert undisturbed.bracketed
+    assert undisturbed.grid.rungs[:2] == TINY.learning_rates
+    for arm, c in [*undisturbed.chosen.items(), *undisturbed.penalised.items()]:
+        rates = {
+            k.learning_rate for k in configurations(undisturbed.grid, penalised=arm != "baseline")
+        }
+        assert min(rates) < c.learning_rate < max(rates)
+        assert c.strength < max(undisturbed.grid.strengths)
+
+
+def test_a_choice_that_stays_on_the_edge_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiment, "MOST_WIDENINGS", 0)
+    found = experiment.run(TINY)
+    assert not found.bracketed
+    assert found.grid == Grid(TINY.learning_rates, TINY.strengths)
+    assert found.chosen["spectral_proxy"].learning_rate == 0.1
+
+
+def test_an_arm_of_ones_own_is_trained_and_compared(
+    undisturbed: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def small_weights(step: Step) -> Penalty:
+        value = step.parameters.weight_hh.square().mean((1, 2))
+        return Penalty(value, torch.ones_like(value))
+
+    monkeypatch.setattr(arms, "ARMS", {**arms.ARMS})
+    monkeypatch.setattr(experiment, "ARMS", arms.ARMS)
+    known = [*study.KNOWN_NAMES["arm"]]
+    monkeypatch.setitem(study.KNOWN_NAMES, "arm", known)
+    arms.arm(small_weights)
+    found = experiment.run(study.parse({"arms": ["baseline", "small_weights"]}, TINY))
+    table = found.table[found.table.arm == "small_weights"]
+    assert table[table.strength > 0].hinge_active.eq(1).all()
+    assert set(table.role) == {"tuning", "selected", "penalised"}
+    # The baseline's networks are what they were beside the other arm.
+    first, second = (
+        e.table[(e.table.arm == "baseline") & e.table.learning_rate.isin(TINY.learning_rates)]
+        for e in (found, undisturbed)
+    )
+    tuning = [part[part.role == "tuning"].test_mse.tolist() for part in (first, second)]
+    assert tuning[0] == tuning[1] != []
+
+
+# ---- pairing and independence
+
+
+def test_all_arms_meet_the_same_data_order_and_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(monkeypatch)
+    monkeypatch.setattr(experiment, "LARGEST_ENSEMBLE", 1)
+    experiment.run(TINY)
+    names = ("inputs", "targets", "orders", "weight_ih", "weight_hh", "weight_out")
+    distinct = {name: {tuple(c[name].flatten().tolist()) for c in recorder.calls} for name in names}
+    # Two tuning seeds and three that confirm, whatever arm, rate and strength.
+    assert {name: len(values) for name, values in distinct.items()} == dict.fromkeys(names, 5)
+    assert len(recorder.calls) > 20
+    for call in recorder.calls:
+        assert sorted(call["orders"].flatten().tolist()) == list(range(TINY.n_train))
+
+
+def test_tuning_and_confirmation_share_no_sequence() -> None:
+    studied = TINY.model_copy(update={"study_seed": 3})
+    starts = [
+        value
+        for purpose in ("tuning", "confirmation")
+        for seed in range(4)
+        for split in experiment.draw_data(studied, purpose, seed)
+        for value in split.inputs[:, 0, 0].tolist()
+    ]
+    assert len(set(starts)) == len(starts) == 8 * (20 + 8 + 8)
+
+
+def test_another_study_seed_gives_other_numbers(undisturbed: Experiment) -> None:
+    other = experiment.run(TINY.model_copy(update={"study_seed": 1}))
+    assert not set(other.table.test_mse) & set(undisturbed.table.test_mse)
+
+
+# ---- nothing is computed twice
+
+
+def test_a_second_run_computes_nothing(
+    undisturbed: Experiment, warm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbid(monkeypatch, training, "train")
+    forbid(monkeypatch, evaluation, "noisy_run")
+    told: list[tuple[int, int]] = []
+    again = experiment.run(TINY, progress=lambda *state: told.append(state))
+    pd.testing.assert_frame_equal(again.table, undisturbed.table, check_exact=True)
+    assert again[2:] == undisturbed[2:]
+    assert told == []
+
+
+@pytest.mark.parametrize("name", ["sigma_test", "draws", "mechanism_sequences"])
+def test_what_scores_alone_depend_on_trains_nothing(
+    undisturbed: Experiment, warm: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    forbid(monkeypatch, training, "train")
+    value = {"sigma_test": 0.4, "draws": 3, "mechanism_sequences": 5}[name]
+    other = experiment.run(TINY.model_copy(update={name: value}))
+    assert other.table.test_mse.equals(undisturbed.table.test_mse)
+    selected = undisturbed.table.role == "selected"
+    before, after = (e.table.observed_variance[selected] for e in (undisturbed, other))
+    assert not (before == after).any()
+
+
+@pytest.mark.parametrize(("name", "value"), [("sigma", 0.3), ("target", 0.5)])
+def test_what_the_penalty_assumes_trains_penalised_networks_alone(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: float
+) -> None:
+    monkeypatch.setattr(experiment, "MOST_WIDENINGS", 0)
+    experiment.run(TINY)
+    recorder = Recorder(monkeypatch)
+    experiment.run(TINY.model_copy(update={name: value}))
+    assert recorder.calls
+    for call in recorder.calls:
+        assert call["arm"] is not None
+        assert call["strengths"].min() > 0
+        assert call[name] == value
+
+
+def test_more_seeds_train_the_new_ones_alone(warm: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in entries(warm, "train")}
+    experiment.run(TINY.model_copy(update={"seeds": 4}))
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    # One network more for each: two selected arms, a penalised one, two untrained.
+    assert len(before) < len(entries(warm, "train")) <= len(before) + 5
+
+
+def test_one_trained_network_can_be_had_again(warm: Path) -> None:
+    c = Configuration(0.1, 1.0)
+    found = experiment.trained(TINY, c, "spectral_proxy", "tuning", 1)
+    assert [len(tensor) for tensor in found.parameters] == 6 * [1]
+    for path in entries(warm, "train"):
+        path.unlink()
+    again = experiment.trained(TINY, c, "spectral_proxy", "tuning", 1)
+    assert all(torch.equal(a, b) for a, b in zip(found.parameters, again.parameters, strict=True))
+    assert len(entries(warm, "train")) == 1
+
+
+# ---- the same numbers however the work is done
+
+
+def test_the_number_of_jobs_changes_no_number(undisturbed: Experiment) -> None:
+    try:
+        assert_equal(experiment.run(TINY, jobs=2), undisturbed)
+    finally:
+        loky.get_reusable_executor().shutdown(wait=True)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_size_of_ensembles_changes_no_number(
+    undisturbed: Experiment, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(experiment, "LARGEST_ENSEMBLE", size)
+    recorder = Recorder(monkeypatch)
+    assert_equal(experiment.run(TINY), undisturbed)
+    assert max(len(call["inputs"]) for call in recorder.calls) == size
+
+
+@pytest.mark.parametrize("finished_chunks", [0, 1, 4])
+def test_an_interrupted_run_resumes_to_the_same_numbers(
+    undisturbed: Experiment, cold: Path, finished_chunks: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment, "LARGEST_ENSEMBLE", 3)
+        train = training.train
+        sizes: list[int] = []
+
+        def interrupted(initial: cells.Parameters, *args: Any, **options: Any) -> Trained:
+            if len(sizes) == finished_chunks:
+                raise KeyboardInterrupt
+            sizes.append(len(initial.bias_out))
+            return train(initial, *args, **options)
+
+        patch.setattr(training, "train", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            experiment.run(TINY)
+    assert len(sizes) == finished_chunks
+    assert len(entries(cold, "train")) == sum(sizes)
+    assert_equal(experiment.run(TINY), undisturbed)
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes_to_the_same_numbers(undisturbed: Experiment, cold: Path) -> None:
+    code = (
+        "from msstab import experiment; from msstab.study import Study\n"
+        "experiment.LARGEST_ENSEMBLE = 1\n"
+        f"experiment.run(Study.model_validate_json({TINY.model_dump_json()!r}, strict=False))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        deadline = time.monotonic() + 60
+        while len(entries(cold, "train")) < 10:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    done = len(entries(cold, "train"))
+    assert_equal(experiment.run(TINY), undisturbed)
+    assert 10 <= done < len(entries(cold, "train"))
+
+
+def damage(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+
+
+@pytest.mark.parametrize("kind", ["score", "train"])
+def test_a_damaged_entry_is_computed_anew(undisturbed: Experiment, warm: Path, kind: str) -> None:
+    damage(entries(warm, kind)[3])
+    if kind == "train":
+        # A trained network is read only where scores are missing.
+        shutil.rmtree(warm / "score")
+    with pytest.warns(RuntimeWarning, match="damaged cache entry"):
+        again = experiment.run(TINY)
+    assert_equal(again, undisturbed)
+    assert all(np.load(path) for path in entries(warm, kind))
+
+
+# ---- keys
+
+
+def test_every_parameter_of_a_trial_is_in_its_key() -> None:
+    trial = experiment._trial(TINY, "spectral_proxy", Configuration(0.1, 1.0), "tuning", 0)
+    other: dict[str, Any] = {"learning_rate": 0.2, "strength": 0.5, "sigma": 0.3, "gain": 2.0}
+    keys = {trial.key}
+    for field in dataclasses.fields(Trial):
+        value = getattr(trial, field.name)
+        value = other.get(field.name, value + 1 if isinstance(value, int) else f"{value} else")
+        keys.add(dataclasses.replace(trial, **{field.name: value}).key)
+    assert len(keys) == len(dataclasses.fields(Trial)) + 1
+
+
+@pytest.fixture
+def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the code from which keys are made."""
+    source = Path(experiment.__file__).parent
+    copy = shutil.copytree(
+        source, tmp_path / "msstab", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    monkeypatch.setattr(experiment, "__file__", str(copy / "experiment.py"))
+    experiment._code.cache_clear()
+    yield copy
+    experiment._code.cache_clear()
+
+
+def keys() -> tuple[str, str]:
+    experiment._code.cache_clear()
+    trials = [
+        experiment._trial(TINY, "baseline", Configuration(0.1, 0.0), "tuning", k) for k in (0, 1)
+    ]
+    return trials[0].key, experiment.Scoring(trials[0], trials[1], TINY).key
+
+
+TRAINING = ["seeding", "tracks", "cells", "arms", "training"]
+SCORING = ["noise", "moments", "evaluation", "mechanism"]
+
+
+@pytest.mark.parametrize("room", TRAINING + SCORING)
+def test_an_edit_of_a_room_makes_new_keys_where_it_matters(rooms: Path, room: str) -> None:
+    train, score = keys()
+    path = rooms / f"{room}.py"
+    path.write_text(path.read_text() + "\nEDITED = 1\n")
+    train_after, score_after = keys()
+    assert score_after != score
+    assert (train_after != train) == (room in TRAINING)
+
+
+def test_comments_and_layout_make_no_new_keys(rooms: Path) -> None:
+    before = keys()
+    for room in TRAINING + SCORING:
+        path = rooms / f"{room}.py"
+        text = re.sub(
+            r"^(\s+)return ", r"\1# A remark.\n\n\1return  ", path.read_text(), flags=re.M
+        )
+        assert text != path.read_text() or "return " not in text
+        path.write_text(text)
+    assert keys() == before
+
+
+def test_other_versions_of_the_libraries_make_new_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = keys()
+    monkeypatch.setattr(experiment, "_versions", lambda: ("0.0", np.__version__))
+    assert not set(keys()) & set(before)
+
+
+# ---- trouble
+
+
+def test_a_diverged_run_counts_with_the_constant_forecasts_error() -> None:
+    studied = TINY.model_copy(update={"learning_rates": (0.01, 1e30)})
+    table = experiment.run(studied).table
+    diverged, rest = table[table.diverged], table[~table.diverged]
+    assert (diverged.learning_rate > 1e10).all()
+    assert set(diverged.arm) == {"baseline", "spectral_proxy"}
+    assert set(rest[rest.role == "selected"].arm) == {"baseline", "spectral_proxy"}
+    np.testing.assert_array_equal(diverged.test_mse, diverged.constant_mse)
+    for row in diverged.itertuples():
+        data = experiment.draw_data(studied, "tuning", int(str(row.seed)))
+        assert row.validation_mse == evaluation.constant_error(data, data.validation)
+    errors = table[["validation_mse", "test_mse", "clean_mse", "noisy_mse"]]
+    assert np.isfinite(errors).all(axis=None)
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_progress_ends_with_all_done(jobs: int) -> None:
+    told: list[tuple[int, int]] = []
+    try:
+        experiment.run(TINY, jobs=jobs, progress=lambda *state: told.append(state))
+    finally:
+        if jobs > 1:
+            loky.get_reusable_executor().shutdown(wait=True)
+    done, total = zip(*told, strict=True)
+    assert told[0][0] == 0
+    assert list(done) == sorted(done)
+    assert list(total) == sorted(total)
+    assert all(d <= t for d, t in told)
+    folder = store.cache_folder()
+    assert told[-1] == (total[-1], total[-1])
+    assert total[-1] == len(entries(folder, "train")) + len(entries(folder, "score"))
+
+
+def test_an_error_in_training_is_not_swallowed(monkeypatch: pytest.MonkeyPatch, cold: Path) -> None:
+    fail: Callable[..., None] = lambda *_, **__: (_ for _ in ()).throw(OSError("disk full"))  # noqa: E731
+    monkeypatch.setattr(store, "save", fail)
+    with pytest.raises(OSError, match="disk full"):
+        experiment.run(TINY)
+    assert not os.path.exists(cold)
