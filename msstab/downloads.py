@@ -1,0 +1,92 @@
+"""What a build hands out besides its pages: bench report, table of runs, landing page."""
+
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+from msstab import experiment, figures, provenance
+from msstab.report import Arm, Report, build_report, write_report
+from msstab.results import Results, limitations, mechanism_clause, signatures
+from msstab.tuning import Configuration
+from msstab.verdict import combine
+
+
+def write(results: Results, directory: Path) -> str:
+    """Write every download and the landing page's parts; return the verdict's sentence."""
+    write_report(report(results), directory / "bench_report.json")
+    results.table.to_csv(directory / "trials.csv", index=False, lineterminator="\n")
+    numbers = json.dumps(landing_numbers(results), indent=1, sort_keys=True)
+    (directory / "numbers.json").write_text(numbers + "\n", encoding="utf-8")
+    picture = figures.effects([results.clean, results.noisy], results.study.sesoi)
+    page = f'<div class="msstab-figure">{picture.svg}</div>\n'
+    (directory / "effect.html").write_text(page, encoding="utf-8")
+    return results.verdict
+
+
+def report(results: Results) -> Report:
+    """Return the bench report in the original's schema."""
+    s, rule = results.study, results.mechanism
+    row = signatures(results).query("role == 'penalised' and arm == @results.idea").iloc[0]
+    return build_report(
+        track=s.track,
+        model=f"{s.cell}_{s.hidden}",
+        study=s.model_dump(mode="json"),
+        study_key=s.key,
+        versions={"Python": platform.python_version()}
+        | {name: version(name) for name in ("msstab", "torch", "numpy", "scipy")},
+        baseline=_report_arm(results, "baseline"),
+        idea=_report_arm(results, results.idea),
+        evidence=results.clean.evidence,
+        signature={
+            "noise_sigma": s.sigma_test,
+            "predicted_lifted_rho_mean": float(row.predicted),
+            "observed_hidden_second_moment_ratio_mean": float(row.observed),
+            "relative_error": float(row.relative_error),
+            "confirmed": bool(row.confirmed),
+            "source": f"penalised {s.cell} networks on {s.track} test sequences",
+        },
+        mechanism_ok=rule.confirmed,
+        mechanism_reason=mechanism_clause(rule),
+        how_to_run=provenance.rerun_command(s, "full"),
+        files=("bench_report.json", "trials.csv"),
+        limitations=" ".join(limitations(results)),
+    )
+
+
+def landing_numbers(results: Results) -> dict[str, str]:
+    """Return the texts that the landing page fills in."""
+    e, rule = results.clean.evidence, results.mechanism
+    low, high = (e.percent(bound) for bound in e.interval)
+    judgement = combine(results.clean.decision, e, rule.confirmed)
+    return {
+        "verdict_sentence": results.verdict,
+        "effect_text": f"{e.percent(e.mean_difference):+.0f}% test error with the penalty",
+        "interval_text": f"{100 * (1 - e.alpha):g}% interval {low:+.0f}% to {high:+.0f}%",
+        "p_text": f"{judgement.practical_verdict}, p = {e.p_value:.2g}",
+        "mechanism_text": f"Predicted noise variance: {rule.finding.rule.value}",
+        "mechanism_figures": rule.finding.figures,
+        "pairs": str(e.n),
+    }
+
+
+def _report_arm(results: Results, arm: str) -> Arm:
+    runs = results.experiment
+    tuning = runs.table[(runs.table.role == "tuning") & (runs.table.arm == arm)]
+    judged = arm == results.idea
+    sweep = [
+        (
+            _report_configuration(configuration),
+            float(rows.test_mse.mean()),
+            float(rows.validation_mse.mean()),
+            int(rows.diverged.sum()),
+        )
+        for configuration, rows in experiment.by_configuration(tuning).items()
+    ]
+    best = results.idea_configuration if judged else results.baseline_configuration
+    errors = results.clean.idea if judged else results.clean.baseline
+    return Arm(_report_configuration(best), sweep, errors)
+
+
+def _report_configuration(configuration: Configuration) -> dict[str, float]:
+    return {"lr": configuration.learning_rate, "penalty": configuration.strength}

@@ -1,0 +1,255 @@
+"""What a Study's runs say: comparisons, mechanism test and verdict, as the chapters show them."""
+
+from typing import NamedTuple
+
+import joblib
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from msstab import evidence, experiment, mechanism
+from msstab.evidence import PairedEvidence
+from msstab.experiment import Experiment
+from msstab.mechanism import Agreement, Finding, Rule
+from msstab.study import Study
+from msstab.tuning import Configuration
+from msstab.verdict import Decision, decide, headline
+
+
+class Comparison(NamedTuple):
+    """A paired comparison of the penalised arm with the baseline on one error, seed by seed."""
+
+    title: str
+    baseline: NDArray[np.float64]
+    idea: NDArray[np.float64]
+    evidence: PairedEvidence
+    decision: Decision
+
+
+class MechanismTest(NamedTuple):
+    """Rule R1 on the tuning runs: forced variance predicted and observed, one row a network.
+
+    `networks` are those the rule judges, `others` those that have not learnt the track, on which
+    the prediction is shown too, in `everywhere` together with the first.
+    """
+
+    networks: pd.DataFrame
+    others: pd.DataFrame
+    n_variants: int
+    prediction: Agreement
+    placebo: Agreement
+    everywhere: Agreement
+    finding: Finding
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the rule came out confirmed."""
+        return self.finding.rule is Rule.CONFIRMED
+
+
+class Results(NamedTuple):
+    """Everything the chapters show.
+
+    `idea` is the arm that is judged. `clean` is the judged comparison; `noisy` is the same pair
+    of networks under noise, and `tuned` the idea at the configuration tuning chose when it was
+    free to choose strength 0.
+    """
+
+    experiment: Experiment
+    idea: str
+    clean: Comparison
+    noisy: Comparison
+    tuned: Comparison
+    mechanism: MechanismTest
+
+    @property
+    def study(self) -> Study:
+        """The parameters of the runs."""
+        return self.experiment.study
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row for each network (see Experiment)."""
+        return self.experiment.table
+
+    @property
+    def baseline_configuration(self) -> Configuration:
+        """What tuning chose for the baseline."""
+        return self.experiment.chosen["baseline"]
+
+    @property
+    def idea_configuration(self) -> Configuration:
+        """The idea's best configuration of positive strength, the one that is judged."""
+        return self.experiment.penalised[self.idea]
+
+    @property
+    def free_choice(self) -> Configuration:
+        """The idea's best configuration when strength 0 is allowed."""
+        return self.experiment.chosen[self.idea]
+
+    @property
+    def verdict(self) -> str:
+        """The answer in one sentence."""
+        clean = self.clean
+        return headline(clean.decision, clean.evidence, mechanism_clause(self.mechanism))
+
+    @property
+    def excess_ratio(self) -> float:
+        """Median of (noisy - clean error) / predicted output variance over the judged networks."""
+        rows = self.mechanism.networks
+        return float(((rows.noisy_mse - rows.clean_mse) / rows.predicted_variance).median())
+
+
+def collect(
+    study: Study, *, jobs: int | None = None, progress: experiment.Progress | None = None
+) -> Results:
+    """Return the results of a Study; what has been run before is read, the rest is run.
+
+    `jobs` processes share what is to be run, by default one for each core.
+    """
+    runs = experiment.run(study, jobs=jobs or joblib.cpu_count(), progress=progress)
+    idea = study.arms[1]
+
+    def against_baseline(title: str, role: str, metric: str) -> Comparison:
+        a, b = _by_seed(runs, "baseline", "selected", metric), _by_seed(runs, idea, role, metric)
+        return compare(title, a, b, alpha=study.alpha, sesoi=study.sesoi)
+
+    return Results(
+        runs,
+        idea,
+        clean=against_baseline("Clean test error", "penalised", "test_mse"),
+        noisy=against_baseline(
+            f"Error under noise of {study.sigma_test:g}", "penalised", "noisy_mse"
+        ),
+        tuned=against_baseline("Clean test error, strength 0 allowed", "selected", "test_mse"),
+        mechanism=_test_mechanism(runs),
+    )
+
+
+def compare(
+    title: str, baseline: ArrayLike, idea: ArrayLike, *, alpha: float, sesoi: float
+) -> Comparison:
+    """Compare two arms' errors (n,), paired by seed, with a margin of `sesoi` baseline means."""
+    a, b = np.asarray(baseline, dtype=np.float64), np.asarray(idea, dtype=np.float64)
+    found = evidence.summarise(a, b, alpha=alpha, margin=sesoi * float(a.mean()))
+    return Comparison(title, a, b, found, decide(found))
+
+
+_MECHANISM_CLAUSES = {
+    Rule.CONFIRMED: "the theory behind it predicts what noise does to these networks",
+    Rule.REFUTED: "the theory behind it does not predict what noise does to these networks",
+    Rule.NOT_DISCRIMINATING: "whether the theory behind it holds, these runs do not test",
+}
+
+
+def mechanism_clause(test: MechanismTest) -> str:
+    """Return the mechanism's outcome as a clause, from the same value as the tables' word."""
+    return f"{_MECHANISM_CLAUSES[test.finding.rule]} (rule R1 {test.finding.rule.value})"
+
+
+def signatures(results: Results) -> pd.DataFrame:
+    """Return the original's mechanism check for every arm and for untrained networks.
+
+    One row a group of networks: mean prediction and observation, the check's relative error and
+    whether it passes, and the same for the prediction that the ratio is always 1.
+    """
+    rows = []
+    shown = results.table[results.table.role != "tuning"]
+    for (role, arm), group in shown.groupby(["role", "arm"], sort=False):
+        predicted, observed = group.proxy_radius.mean(), group.power_ratio.mean()
+        error = float(mechanism.relative_error(predicted, observed))
+        rows.append(
+            {
+                "role": role,
+                "arm": arm,
+                "networks": len(group),
+                "predicted": predicted,
+                "observed": observed,
+                "relative_error": error,
+                "confirmed": error <= mechanism.SIGNATURE_TOLERANCE,
+                "trivial_error": float(mechanism.relative_error(1.0, observed)),
+                "log_growth_error": float(mechanism.log_growth_error(predicted, observed)),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def learning_curves(results: Results) -> tuple[dict[str, NDArray[np.float64]], str]:
+    """Return the baseline's training errors (tuning seeds, epochs) by rung of the ladder.
+
+    Beside them, the label of the rung nearest to the chosen learning rate.
+    """
+    chosen = np.log(results.baseline_configuration.learning_rate)
+    rungs = results.experiment.grid.rungs
+    curves = {
+        f"{rate:g}": _curves(results, "baseline", Configuration(rate, 0.0), "losses")
+        for rate in rungs
+    }
+    nearest = min(rungs, key=lambda rate: abs(float(np.log(rate) - chosen)))
+    return curves, f"{nearest:g}"
+
+
+def hinge_activity(results: Results) -> dict[str, NDArray[np.float64]]:
+    """Return the share of steps with an active hinge (tuning seeds, epochs) by strength.
+
+    At the learning rate of the judged configuration.
+    """
+    rate = results.idea_configuration.learning_rate
+    strengths = [s for s in results.experiment.grid.strengths if s > 0]
+    return {
+        f"strength {s:g}": _curves(results, results.idea, Configuration(rate, s), "active")
+        for s in strengths
+    }
+
+
+def limitations(results: Results) -> list[str]:
+    """Return what these runs cannot show, each as a sentence."""
+    s, runs = results.study, results.experiment
+    found = [
+        f"One track ({s.track}), one cell ({s.cell}) and one size ({s.hidden} units) were run.",
+        f"Noise was of one structure ({s.noise}) and judged at one level ({s.sigma_test:g}).",
+        f"Networks trained for {s.epochs} epochs on {s.n_train} sequences; longer training may "
+        "order the arms differently.",
+    ]
+    if not runs.bracketed:
+        found.append("A chosen configuration lies on the edge of the widened tuning grid.")
+    if diverged := int(runs.table.diverged.sum()):
+        found.append(f"{diverged} runs diverged and count with the constant forecast's error.")
+    return found
+
+
+def _by_seed(runs: Experiment, arm: str, role: str, metric: str) -> NDArray[np.float64]:
+    rows = runs.table[(runs.table.arm == arm) & (runs.table.role == role)]
+    return np.asarray(rows.sort_values("seed")[metric], dtype=np.float64)
+
+
+def _test_mechanism(runs: Experiment) -> MechanismTest:
+    """Apply rule R1 to every variant that tuning tried and that learnt the track.
+
+    A variant, one arm at one configuration, has learnt it if its mean test error is below the
+    ridge autoregression's: the theory is claimed of trained networks, and a recurrent network
+    that a linear forecast beats is not one.
+    """
+    tuning = runs.table[runs.table.role == "tuning"]
+    # At strength 0 an arm's networks are the baseline's own; they count once.
+    tuning = tuning[(tuning.arm == "baseline") | (tuning.strength > 0)]
+    variant = ["arm", "learning_rate", "strength"]
+    learnt = tuning.groupby(variant).test_mse.transform("mean") < tuning.ridge_mse.mean()
+    judged = tuning[learnt]
+    n_variants = judged.groupby(variant).ngroups
+    real = mechanism.agreement(judged.predicted_variance, judged.observed_variance)
+    placebo = mechanism.agreement(judged.placebo_variance, judged.observed_variance)
+    everywhere = mechanism.agreement(tuning.predicted_variance, tuning.observed_variance)
+    finding = mechanism.judge_prediction(real, placebo, n_variants, runs.study.tuning_seeds)
+    return MechanismTest(judged, tuning[~learnt], n_variants, real, placebo, everywhere, finding)
+
+
+def _curves(
+    results: Results, arm: str, configuration: Configuration, curve: str
+) -> NDArray[np.float64]:
+    study = results.study
+    runs = [
+        experiment.trained(study, configuration, arm, "tuning", seed)
+        for seed in range(study.tuning_seeds)
+    ]
+    return np.concatenate([getattr(run, curve) for run in runs])

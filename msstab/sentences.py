@@ -1,0 +1,81 @@
+"""Sentences whose words, and not only numbers, depend on the results."""
+
+import numpy as np
+
+from msstab import experiment, results
+from msstab.report import Report
+from msstab.results import Results
+
+
+def skill(found: Results) -> str:
+    """Say whether the tuned baseline beats the linear forecast, and by how much."""
+    rows = found.table[(found.table.role == "selected") & (found.table.arm == "baseline")]
+    ratio = rows.ridge_mse.mean() / rows.test_mse.mean()
+    if ratio > 1:
+        return f"{ratio:.1f} times less than the linear forecast: there is something to learn."
+    return f"{1 / ratio:.1f} times more than the linear forecast, which nothing here then beats."
+
+
+def reproduction(found: Results, original: Report) -> str:
+    """Say in a sentence whether the original's errors by learning rate come out here."""
+    tuning = found.table[(found.table.role == "tuning") & (found.table.arm == "baseline")]
+    here = {
+        c.learning_rate: r.test_mse.mean() for c, r in experiment.by_configuration(tuning).items()
+    }
+    pairs = [
+        (entry.cfg.lr, here[entry.cfg.lr], entry.mean)
+        for entry in original.bench_report.baseline.sweep
+        if entry.cfg.lr in here
+    ]
+    if not pairs:
+        return "None of the original's learning rates was run here."
+    same = [np.floor(np.log10(own)) == np.floor(np.log10(stated)) for _, own, stated in pairs]
+    ratios = ", ".join(f"{own / stated:.2g} at {rate:g}" for rate, own, stated in pairs)
+    return (
+        f"Of the {len(pairs)} learning rates that the original ran too, {sum(same)} give an error "
+        f"of the same decade (its error times {ratios})."
+    )
+
+
+def bracketing(found: Results) -> str:
+    """Say how far the grid was widened, and whether that bracketed every choice."""
+    study, grid = found.study, found.experiment.grid
+    began, ended = _listed(study.learning_rates), _listed(grid.rungs)
+    stayed = " and stayed so" if began == ended else f" and ended as {ended}"
+    strengths = f"; strengths reach from 0 to {grid.strengths[-1]:g}"
+    state = "is bracketed by worse ones" if found.experiment.bracketed else "still lies on an edge"
+    every = "every choice" if found.experiment.bracketed else "a choice"
+    return f"The ladder of learning rates began as {began}{stayed}{strengths}. Now {every} {state}."
+
+
+def free_choice(found: Results) -> str:
+    """Say what tuning did when it was free to switch the penalty off, and what is judged."""
+    free, judged = found.free_choice, found.idea_configuration
+    if free.strength == 0:
+        lead = (
+            "Given the choice, tuning switched the penalty off: its best strength is 0, at a "
+            f"learning rate of {free.learning_rate:g}. A network without the penalty cannot judge "
+            "it, so"
+        )
+    else:
+        lead = f"Given the choice, tuning kept the penalty, at strength {free.strength:g}, and"
+    return (
+        f"{lead} the networks judged here are those of the best configuration *with* the penalty: "
+        f"strength {judged.strength:g} at a learning rate of {judged.learning_rate:g}."
+    )
+
+
+def signature_check(found: Results) -> str:
+    """Say for which groups of networks the original's check passes, and how it errs."""
+    frame = results.signatures(found)
+    passing = frame.arm[frame.confirmed].str.replace("_", " ").unique()
+    return (
+        f"The check passes for {', '.join(passing) if len(passing) else 'none of these groups'}. "
+        f"The prediction “the ratio is 1” errs by at most {frame.trivial_error.max():.1%} in any "
+        "group, and in log growth a step the check's own prediction errs by at least "
+        f"{frame.log_growth_error.min():.0%}."
+    )
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    return ", ".join(f"{value:g}" for value in values)

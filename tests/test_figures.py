@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+
+from msstab import experiment, figures, results
+from msstab.results import Results
+from msstab.svg import Picture
+
+
+def drawn(name: str, found: Results) -> Picture:
+    tuning = found.table[found.table.role == "tuning"]
+    own = tuning[tuning.arm == found.idea]
+    match name:
+        case "sequences":
+            return figures.sequences(experiment.draw_data(found.study, "tuning", 0).test, 3)
+        case "learning_curves":
+            return figures.learning_curves(*results.learning_curves(found))
+        case "tuning_curves":
+            return figures.tuning_curves(own, found.idea_configuration, 0.01)
+        case "hinge_activity":
+            return figures.hinge_activity(results.hinge_activity(found))
+        case "paired":
+            return figures.paired(found.clean)
+        case "trade_off":
+            return figures.trade_off(own.assign(constant_mse=100.0), 0.2)
+        case "forced_variance":
+            return figures.forced_variance(found.mechanism)
+        case "signature":
+            return figures.signature(found.table)
+        case _:
+            return figures.effects([found.clean, found.noisy], 0.05)
+
+
+NAMES = (
+    *("sequences", "learning_curves", "tuning_curves", "hinge_activity", "paired"),
+    *("trade_off", "forced_variance", "signature", "effects"),
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_figure_is_drawn_alike_twice_and_says_what_it_shows(
+    name: str, tiny_results: Results
+) -> None:
+    first, again = drawn(name, tiny_results), drawn(name, tiny_results)
+    assert first.svg == again.svg
+    assert first.svg.startswith("<svg")
+    assert len(first.alt) > 40
+    assert first.alt.endswith(".")
+
+
+def test_the_paired_figure_states_wins_mean_and_interval(tiny_results: Results) -> None:
+    e = tiny_results.clean.evidence
+    alt = figures.paired(tiny_results.clean).alt
+    low, high = (e.percent(bound) for bound in e.interval)
+    assert f"{e.wins} favour" in alt
+    assert f"{e.percent(e.mean_difference):+.1f}% of the baseline" in alt
+    assert f"{low:+.1f}% to {high:+.1f}%" in alt
+
+
+def test_effects_say_each_comparison_in_the_order_given(tiny_results: Results) -> None:
+    alt = figures.effects([tiny_results.clean, tiny_results.noisy], 0.05).alt
+    assert alt.index(tiny_results.clean.title) < alt.index(tiny_results.noisy.title)
+
+
+def test_the_signature_figure_gives_the_range_of_observed_ratios(tiny_results: Results) -> None:
+    shown = tiny_results.table[tiny_results.table.role != "tuning"]
+    low = np.quantile(shown.power_ratio, 0.025)
+    assert f"between {low:.3f}" in figures.signature(tiny_results.table).alt

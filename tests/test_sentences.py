@@ -1,0 +1,59 @@
+import numpy as np
+
+from msstab import report, results, sentences
+from msstab.results import Results
+from msstab.tuning import Configuration
+
+
+def with_errors(found: Results, factor: float) -> Results:
+    """Return results in which every network's error is that many times the linear forecast's."""
+    table = found.table.assign(test_mse=factor * found.table.ridge_mse)
+    return found._replace(experiment=found.experiment._replace(table=table))
+
+
+def test_skill_says_which_of_network_and_linear_forecast_is_better(tiny_results: Results) -> None:
+    assert "4.0 times less" in sentences.skill(with_errors(tiny_results, 0.25))
+    assert "2.0 times more" in sentences.skill(with_errors(tiny_results, 2.0))
+
+
+def test_reproduction_counts_decades_and_names_ratios(tiny_results: Results) -> None:
+    original = report.original_report()
+    stated = original.bench_report.baseline.sweep[2]
+    tuning = tiny_results.table.query("arm == 'baseline' and role == 'tuning'")
+    own = tuning[tuning.learning_rate == stated.cfg.lr].test_mse.mean()
+    sentence = sentences.reproduction(tiny_results, original)
+    same = int(np.floor(np.log10(own)) == np.floor(np.log10(stated.mean)))
+    assert sentence.startswith(f"Of the 1 learning rates that the original ran too, {same} ")
+    assert f"{own / stated.mean:.2g} at 0.01" in sentence
+
+
+def test_bracketing_says_how_the_ladder_grew_and_whether_that_was_enough(
+    tiny_results: Results,
+) -> None:
+    runs = tiny_results.experiment
+    began = runs._replace(grid=runs.grid._replace(rungs=tiny_results.study.learning_rates))
+    same = tiny_results._replace(experiment=began._replace(bracketed=True))
+    assert "began as 0.01, 0.05 and stayed so" in sentences.bracketing(same)
+    assert "every choice is bracketed" in sentences.bracketing(same)
+    grown = began._replace(grid=began.grid._replace(rungs=(0.01, 0.05, 0.25)), bracketed=False)
+    text = sentences.bracketing(tiny_results._replace(experiment=grown))
+    assert "and ended as 0.01, 0.05, 0.25" in text
+    assert "a choice still lies on an edge" in text
+
+
+def test_free_choice_says_whether_tuning_switched_the_penalty_off(tiny_results: Results) -> None:
+    runs = tiny_results.experiment
+    for strength, words in ((0.0, "switched the penalty off"), (0.5, "kept the penalty")):
+        chosen = {**runs.chosen, tiny_results.idea: Configuration(0.05, strength)}
+        text = sentences.free_choice(tiny_results._replace(experiment=runs._replace(chosen=chosen)))
+        assert words in text
+        assert f"strength {tiny_results.idea_configuration.strength:g} at a learning" in text
+
+
+def test_the_check_names_the_groups_it_passes_for(tiny_results: Results) -> None:
+    text = sentences.signature_check(tiny_results)
+    frame = results.signatures(tiny_results)
+    for arm, confirmed in zip(frame.arm, frame.confirmed, strict=True):
+        assert (arm.replace("_", " ") in text) == (
+            confirmed or arm in set(frame.arm[frame.confirmed])
+        )

@@ -1,0 +1,83 @@
+import re
+
+import pandas as pd
+import pytest
+
+from msstab import downloads, results, tables
+from msstab.report import original_report
+from msstab.results import Results
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0021194, "0.00212"), (0, "0"), (1.23456e-7, "1.23e-07"), (float("nan"), "not a number")],
+)
+def test_numbers_are_short_and_readable(value: float, text: str) -> None:
+    assert tables.number(value) == text
+
+
+def test_comparisons_show_the_evidence_and_the_outcome_of_the_decision(
+    tiny_results: Results,
+) -> None:
+    compared = [tiny_results.clean, tiny_results.noisy]
+    frame = tables.comparisons(compared)
+    for (_, row), comparison in zip(frame.iterrows(), compared, strict=True):
+        e = comparison.evidence
+        assert row["Outcome"] == comparison.decision.outcome.value
+        assert row["Change"] == f"{e.percent(e.mean_difference):+.1f}%"
+        assert row["Wins"] == f"{e.wins} of {e.n}"
+
+
+def test_the_baselines_learning_rates_stand_beside_the_originals(tiny_results: Results) -> None:
+    frame = tables.learning_rates(tiny_results, original_report()).set_index("Learning rate")
+    assert list(frame.index) == ["0.01", "0.05"]
+    assert frame.loc["0.01", "The original's test error"] == "0.00258"
+    assert frame.loc["0.05", "The original's test error"] == "not run"
+
+
+def test_tuning_shows_the_same_budget_for_every_arm(tiny_results: Results) -> None:
+    frame = tables.tuning(tiny_results)
+    assert frame["Configurations tried"].nunique() == 1
+    assert list(frame["Arm"]) == ["baseline", "spectral proxy", "spectral proxy"]
+
+
+def test_forecasters_are_means_over_the_confirmation_seeds(tiny_results: Results) -> None:
+    frame = tables.forecasters(tiny_results)
+    assert len(frame) == 4
+    shown = frame["Test error (MSE)"].iloc[-1]
+    assert shown == tables.number(tiny_results.clean.evidence.mean_baseline)
+
+
+def test_the_rules_limits_stand_beside_its_figures(tiny_results: Results) -> None:
+    frame = tables.rule(tiny_results).set_index("Figure")
+    assert frame.loc["Log-rmse", "Rule R1 asks"] == "at most 0.1"
+    assert frame.loc["Networks compared", "All networks"] == str(
+        tiny_results.mechanism.everywhere.n
+    )
+
+
+def test_the_originals_check_is_shown_for_every_group(tiny_results: Results) -> None:
+    frame = tables.signatures(tiny_results)
+    passes = frame["The original's check"] == "passes"
+    assert list(passes) == list(results.signatures(tiny_results).confirmed)
+
+
+def test_the_verdicts_answers_are_the_reports(tiny_results: Results) -> None:
+    report = downloads.report(tiny_results)
+    frame = tables.verdict(report)
+    answers = dict(zip(frame.Question, frame.Answer, strict=True))
+    assert answers["Outcome on clean error"] == report.practical_verdict
+    assert answers["Did it work?"] == ("yes" if report.worked else "no")
+    assert answers["Confidence, 0 to 10"] == str(report.confidence)
+
+
+def test_a_shown_table_has_a_caption_scoped_headers_and_escaped_text() -> None:
+    frame = pd.DataFrame({"a & b": ["<i>", "2"], "c": ["3", "4"]})
+    markup = tables.show(frame, 'What "it" is')._repr_html_()
+    assert "<figcaption>What &quot;it&quot; is</figcaption>" in markup
+    assert len(re.findall('<th scope="col">', markup)) == 2
+    assert "<th>" not in markup
+    assert "a &amp; b" in markup
+    assert "&lt;i&gt;" in markup
+    assert "<i>" not in markup
+    assert 'tabindex="0"' in markup
