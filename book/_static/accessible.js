@@ -1,0 +1,19 @@
+// Repairs of the theme's own markup for screen readers; the pages read the same without it.
+document.addEventListener("DOMContentLoaded", () => {
+  // A label that differs from the visible text hides that text.
+  document.querySelectorAll(".search-button__button, .theme-switch-button").forEach((button) => {
+    if (button.innerText.trim()) button.removeAttribute("aria-label");
+  });
+  // The sidebar holds the logo and the contents outside of any landmark.
+  document.querySelectorAll(".bd-sidebar-primary .sidebar-primary-items__start").forEach((bar) => {
+    bar.setAttribute("role", "navigation");
+    bar.setAttribute("aria-label", "Book");
+    bar.querySelectorAll("nav:not([aria-label])").forEach((nav) => nav.setAttribute("aria-label", "Chapters"));
+  });
+  document.querySelectorAll(".citation-list").forEach((list) => list.setAttribute("role", "list"));
+  document.querySelectorAll(".citation").forEach((item) => item.setAttribute("role", "listitem"));
+  // What scrolls sideways must be reachable from the keyboard.
+  document.querySelectorAll(".pst-scrollable-table-container, .bd-content .text_html, .bd-content div.math").forEach((box) => {
+    if (box.scrollWidth > box.clientWidth) box.setAttribute("tabindex", "0");
+  });
+});

@@ -1,0 +1,94 @@
+"""Which run made a book: its parameters, versions and date, for its pages and its manifest."""
+
+import os
+import subprocess
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+from msstab.study import Study, profile
+
+
+def versions(root: Path) -> dict[str, str]:
+    """Return what decides a run's numbers besides its parameters, the code's commit included."""
+    found = {"msstab": version("msstab"), "Python": python_version()}
+    found |= {name: version(name) for name in ("torch", "numpy")}
+    commit = _commit(root)
+    return found | ({"commit": commit} if commit else {})
+
+
+def build_time() -> datetime:
+    """Return the time to print: now, or SOURCE_DATE_EPOCH, which makes a build reproducible."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if epoch.isdecimal():
+        return datetime.fromtimestamp(int(epoch), UTC)
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def changes(study: Study, profile_name: str) -> dict[str, Any]:
+    """Return the parameters in which a study differs from a profile."""
+    base = profile(profile_name).model_dump(mode="json")
+    given = study.model_dump(mode="json")
+    return {name: value for name, value in given.items() if value != base[name]}
+
+
+def rerun_command(study: Study, profile_name: str) -> str:
+    """Return the command that builds the same book again."""
+    pairs = [f"-p {name}={_plain(value)}" for name, value in changes(study, profile_name).items()]
+    arguments = f' ARGS="{" ".join(pairs)}"' if pairs else ""
+    return f"make book PROFILE={profile_name}{arguments}"
+
+
+def manifest(study: Study, profile_name: str, root: Path) -> dict[str, Any]:
+    """Return what the file beside a book's pages says about the run."""
+    return {
+        "study_key": study.key,
+        "profile": profile_name,
+        "parameters": study.model_dump(mode="json"),
+        "versions": versions(root),
+        "built": build_time().isoformat(),
+        "command": rerun_command(study, profile_name),
+    }
+
+
+def page_values(facts: dict[str, Any], study: Study) -> dict[str, str]:
+    """Return the manifest as texts in Markdown, which pages use as substitutions."""
+    changed = changes(study, facts["profile"])
+    listed = ", ".join(f"`{name} = {_plain(value)}`" for name, value in changed.items())
+    return {
+        "study_key": facts["study_key"],
+        "versions": ", ".join(f"{name} {text}" for name, text in facts["versions"].items()),
+        "build_date": f"built {datetime.fromisoformat(facts['built']):%Y-%m-%d %H:%M} UTC",
+        "profile_line": f"profile `{facts['profile']}`" + (f" with {listed}" if listed else ""),
+        "rerun_command": f"`{facts['command']}`",
+        "parameters_table": parameters_table(study),
+    }
+
+
+def parameters_table(study: Study) -> str:
+    """Return all parameters as a Markdown table, those that differ from the defaults in bold."""
+    defaults = Study().model_dump(mode="json")
+    lines = ["| Parameter | Value | Default | Meaning |", "| --- | --- | --- | --- |"]
+    for name, value in study.model_dump(mode="json").items():
+        shown, default = _plain(value, ", "), _plain(defaults[name], ", ")
+        shown = shown if value == defaults[name] else f"**{shown}**"
+        meaning = Study.model_fields[name].description or ""
+        lines.append(f"| `{name}` | {shown} | {default} | {meaning} |")
+    return "\n".join(lines)
+
+
+def _plain(value: object, separator: str = ",") -> str:
+    """Write a value as the command line takes it."""
+    return separator.join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _commit(root: Path) -> str:
+    """Return the commit of the code, marked when files differ from it; empty outside of git."""
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty=+changes", "--exclude=*"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,293 @@
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import (
+    PARAMETERS,
+    VERDICT,
+    code,
+    fake_rooms,
+    make_project,
+    make_whole_project,
+    markdown,
+    write_notebook,
+)
+
+from msstab import book, checks
+from msstab.book import BuildError
+from msstab.study import Study
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the real front page around small chapters; return the folder of the pages."""
+    root = make_whole_project(tmp_path_factory.mktemp("whole"))
+    with pytest.MonkeyPatch.context() as patch:
+        fake_rooms(patch)
+        patch.setenv("SOURCE_DATE_EPOCH", "86400")
+        patch.delenv("GITHUB_REPOSITORY", raising=False)
+        result = book.build(Study(), root=root, jobs=2)
+    assert result.verdict == VERDICT
+    assert set(result.timings) == {"trials", "chapters", "pages", "checks"}
+    return result.path.parent
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    fake_rooms(monkeypatch)
+    return make_project(tmp_path / "project")
+
+
+def fill(project: Path, *cells: tuple[str, str, dict[str, object]]) -> None:
+    write_notebook(project / "notebooks" / "00_only.ipynb", [markdown("# Only"), *cells])
+
+
+def put_former_book(project: Path) -> dict[str, str]:
+    html = project / "_build" / "html"
+    (html / "notebooks").mkdir(parents=True)
+    (html / checks.MANIFEST).write_text('{"study_key": "former"}')
+    (html / "index.html").write_text("former")
+    (html / "notebooks" / "00_only.html").write_text("former chapter")
+    return digests(html)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def page(html: Path, name: str) -> str:
+    return (html / f"{name}.html").read_text(encoding="utf-8")
+
+
+def test_the_front_page_shows_the_results_and_types_none(whole: Path) -> None:
+    text = page(whole, "index")
+    for shown in (VERDICT, "The error changed by 0.4%.", "p = 0.51", "8 pairs of networks"):
+        assert shown in text
+    assert 'aria-label="An interval around zero"' in text
+    assert "{{" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
+    source = (Path(__file__).parents[1] / "book" / "index.md").read_text()
+    assert not re.search(r"\d+(\.\d+)?\s?%|p\s?[=<]\s?0?\.\d", source)
+
+
+def test_every_page_says_which_run_made_it(whole: Path) -> None:
+    pages = [path for path in whole.rglob("*.html") if "_static" not in path.parts]
+    assert len(pages) >= 8
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        assert f'content="{Study().key}"' in text
+        footer = text[text.index("msstab-provenance") :]
+        for shown in (f"<code>{Study().key}</code>", "torch 2.", "built 1970-01-02 00:00 UTC"):
+            assert shown in footer
+
+
+def test_the_manifest_tells_how_to_build_the_same_again(whole: Path) -> None:
+    manifest = json.loads((whole / checks.MANIFEST).read_text())
+    assert manifest["study_key"] == Study().key
+    assert manifest["parameters"] == Study().model_dump(mode="json")
+    assert manifest["command"] == "make book PROFILE=full"
+    assert (whole / "bench_report.json").read_text() == "{}"
+
+
+def test_a_chapter_shows_a_numbered_figure_that_follows_the_theme(whole: Path) -> None:
+    text = page(whole, "notebooks/03_penalty")
+    figure = re.search(r'<figure[^>]*id="fig-arms">(.*?)</figure>', text, re.DOTALL)
+    assert figure is not None
+    assert 'aria-label="Five arms, each with one peak"' in figure[1]
+    assert "currentColor" in figure[1]
+    assert '<span class="caption-number">Fig. 1 </span>' in figure[1]
+    assert "What the arms do, with" in figure[1]
+    assert 'href="#fig-arms"' in text
+    assert "<img" not in figure[1]
+
+
+def test_a_chapter_hides_its_parameters_and_runs_with_the_given_ones(whole: Path) -> None:
+    text = page(whole, "notebooks/03_penalty")
+    assert "32 256" in text
+    assert "paired seeds that confirm" not in text
+
+
+def test_a_chapters_table_has_no_empty_header(whole: Path) -> None:
+    text = page(whole, "notebooks/03_penalty")
+    assert "a rather long column 8" in text
+    assert "<th></th>" not in text
+
+
+def test_buttons_lead_to_the_source_notebook(whole: Path) -> None:
+    links = re.findall(r'href="(https://[^"]+)"', page(whole, "notebooks/03_penalty"))
+    notebook = [link for link in links if "03_penalty.ipynb" in link]
+    assert {link.split("/")[2] for link in notebook} == {
+        "mybinder.org",
+        "colab.research.google.com",
+        "github.com",
+    }
+    for link in notebook:
+        assert link.endswith("/notebooks/03_penalty.ipynb")
+        assert "book/notebooks" not in link
+    front = re.findall(r'href="(https://[^"]+)"', page(whole, "index"))
+    assert "https://github.com/msstab/msstab/edit/main/book/index.md" in front
+
+
+def test_mathematics_and_icons_come_with_the_book(whole: Path) -> None:
+    text = page(whole, "notebooks/03_penalty")
+    assert 'src="../_static/mathjax/tex-chtml.js"' in text
+    assert (whole / "_static" / "mathjax" / "tex-chtml.js").stat().st_size > 500_000
+    assert list((whole / "_static" / "mathjax").rglob("*.woff"))
+    assert not list(whole.glob("_static/vendor/fontawesome/*/js"))
+    assert "thebe" not in text
+    assert not re.search(r"<script[^>]*fontawesome", text)
+    assert (whole / ".nojekyll").exists()
+
+
+def test_no_machine_path_is_published(whole: Path) -> None:
+    root = str(whole.parents[1])
+    for path in whole.rglob("*"):
+        if path.suffix in {".html", ".ipynb", ".json", ".js"} and path.is_file():
+            assert root not in path.read_text(encoding="utf-8"), path
+
+
+def test_only_the_book_is_left_behind(whole: Path) -> None:
+    root = whole.parents[1]
+    assert {path.name for path in root.iterdir()} == {
+        *("_config.yml", "_toc.yml", "_build", "book", "notebooks"),
+    }
+    assert {path.name for path in (root / "_build").iterdir()} == {"html", ".lock"}
+    assert not (root / "book" / "notebooks").exists()
+
+
+def test_a_failing_chapter_leaves_the_former_book_to_the_byte(project: Path) -> None:
+    former = put_former_book(project)
+    fill(project, PARAMETERS, code("total = 1"), code("total / 0"))
+    with pytest.raises(BuildError) as error:
+        book.build(Study(), root=project)
+    assert error.value.exit_code == 1
+    assert str(error.value) == (
+        "notebooks/00_only.ipynb failed in cell 4, which begins with: total / 0\n"
+        "  ZeroDivisionError: division by zero"
+    )
+    assert digests(project / "_build" / "html") == former
+    assert {path.name for path in (project / "_build").iterdir()} == {"html", ".lock"}
+
+
+def test_a_warning_in_a_page_fails_the_build(project: Path) -> None:
+    former = put_former_book(project)
+    fill(project, markdown("See {ref}`nowhere`, and {{ unknown }}."), PARAMETERS)
+    with pytest.raises(BuildError, match="could not be rendered") as error:
+        book.build(Study(), root=project)
+    assert "book/notebooks/00_only.ipynb" in str(error.value)
+    assert "nowhere" in str(error.value)
+    assert "unknown" in str(error.value)
+    assert "\x1b" not in str(error.value)
+    assert str(project) not in str(error.value)
+    assert digests(project / "_build" / "html") == former
+
+
+def test_a_page_that_fails_its_checks_is_not_published(project: Path) -> None:
+    former = put_former_book(project)
+    fill(project, markdown('<a href="gone.html">raw HTML, which Sphinx believes</a>'), PARAMETERS)
+    with pytest.raises(BuildError, match="did not pass its checks") as error:
+        book.build(Study(), root=project)
+    assert "notebooks/00_only.html: <a> gone.html leads nowhere" in str(error.value)
+    assert digests(project / "_build" / "html") == former
+
+
+def test_results_of_another_study_are_not_published(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_rooms(monkeypatch, {"study_key": "another"})
+    with pytest.raises(BuildError, match="different studies"):
+        book.build(Study(), root=project)
+
+
+def test_an_unrelated_folder_is_refused_before_any_training(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = fake_rooms(monkeypatch)
+    (project / "mine").mkdir()
+    (project / "mine" / "notes.txt").write_text("keep")
+    with pytest.raises(BuildError, match="left alone"):
+        book.build(Study(), root=project, out=project / "mine")
+    assert trained == []
+
+
+@pytest.mark.parametrize(
+    ("toc", "message"),
+    [
+        (
+            "root: index\nchapters:\n- file: notebooks/09_gone",
+            "there is no notebooks/09_gone.ipynb",
+        ),
+        ("root: home", "there is no book/home.md"),
+        ("root: [", "_toc.yml can't be read"),
+        ("format: jb-book", "_toc.yml names no page"),
+    ],
+)
+def test_an_incomplete_project_is_refused_before_any_training(
+    project: Path, monkeypatch: pytest.MonkeyPatch, toc: str, message: str
+) -> None:
+    trained = fake_rooms(monkeypatch)
+    (project / "_toc.yml").write_text(toc)
+    with pytest.raises(BuildError, match=re.escape(message)) as error:
+        book.build(Study(), root=project)
+    assert error.value.exit_code == 2
+    assert trained == []
+
+
+def test_a_chapter_that_could_not_take_parameters_is_refused(project: Path) -> None:
+    fill(project, code("seeds = 3"))
+    with pytest.raises(BuildError, match=r"00_only\.ipynb has no cell tagged `parameters`"):
+        book.build(Study(), root=project)
+
+
+def test_a_damaged_notebook_is_refused(project: Path) -> None:
+    (project / "notebooks" / "00_only.ipynb").write_text("{")
+    with pytest.raises(BuildError, match=r"00_only\.ipynb is not a notebook"):
+        book.build(Study(), root=project)
+
+
+def test_the_project_is_found_from_inside_and_from_elsewhere(project: Path, tmp_path: Path) -> None:
+    inside = project / "book" / "_static"
+    assert book.find_root(inside) == project
+    assert book.find_root(tmp_path) == Path(book.__file__).parents[1]
+
+
+def test_ctrl_c_stops_the_kernels_and_leaves_the_former_book(project: Path) -> None:
+    former = put_former_book(project)
+    mark = project / "started"
+    slow = f"import os, pathlib, time\npathlib.Path({str(mark)!r}).write_text(str(os.getpid()))"
+    fill(project, PARAMETERS, code(f"{slow}\ntime.sleep(120)"))
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import pytest, conftest\n"
+        "conftest.fake_rooms(pytest.MonkeyPatch())\n"
+        "from msstab.study import Study; from msstab import book; from pathlib import Path\n"
+        "book.build(Study(), root=Path(sys.argv[2]))"
+    )
+    here = str(Path(__file__).parent)
+    build = subprocess.Popen([sys.executable, "-c", program, here, project], stderr=-1)
+    try:
+        wait_until(mark.exists)
+        build.send_signal(2)
+        build.communicate(timeout=30)
+    finally:
+        build.kill()
+        build.communicate()
+    assert build.returncode != 0
+    wait_until(lambda: not Path(f"/proc/{mark.read_text()}").exists())
+    assert digests(project / "_build" / "html") == former
+    assert {path.name for path in (project / "_build").iterdir()} == {"html", ".lock"}
+
+
+def wait_until(condition: object, seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    assert callable(condition)
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)

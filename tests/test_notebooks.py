@@ -1,0 +1,120 @@
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+import pytest
+
+from msstab.study import Study, parameters_cell
+
+FOLDER = Path(__file__).parents[1] / "notebooks"
+CHAPTERS = sorted(FOLDER.glob("*.ipynb"))
+
+
+@pytest.fixture(params=CHAPTERS, ids=lambda path: str(path.stem))
+def path(request: pytest.FixtureRequest) -> Path:
+    found: Path = request.param
+    return found
+
+
+@pytest.fixture
+def notebook(path: Path) -> Any:
+    return nbformat.read(path, 4)
+
+
+def code(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def assigned(source: str) -> set[str]:
+    """Every name that a cell gives a value to, outside of functions and comprehensions."""
+    inner = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    names: set[str] = set()
+    left: list[ast.AST] = [ast.parse(source)]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.split(".")[0])
+        if not isinstance(node, inner):
+            left += ast.iter_child_nodes(node)
+    return names
+
+
+def test_the_chapters_are_all_there() -> None:
+    assert [path.stem for path in CHAPTERS] == [
+        "00_original",
+        "01_data",
+        "02_baseline",
+        "03_penalty",
+        "04_mechanism",
+        "05_verdict",
+    ]
+
+
+def test_a_chapter_is_a_valid_notebook_for_python(notebook: Any) -> None:
+    nbformat.validate(notebook)
+    assert notebook.metadata.kernelspec.name == "python3"
+    assert notebook.metadata.kernelspec.language == "python"
+
+
+def test_the_parameters_cell_is_the_studys_own(notebook: Any) -> None:
+    first = code(notebook)[0]
+    assert "parameters" in first.metadata.tags
+    assert first.source == parameters_cell()
+    tagged = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    assert tagged == [first]
+
+
+def test_papermill_sees_every_parameter_with_its_default(path: Path) -> None:
+    seen = papermill.inspect_notebook(str(path))
+    defaults = Study().model_dump(mode="json")
+    assert {name: json.loads(p["default"]) for name, p in seen.items()} == defaults
+
+
+def test_the_parameters_are_checked_before_anything_else(notebook: Any) -> None:
+    first, second, *rest = code(notebook)
+    assert notebook.cells.index(second) == notebook.cells.index(first) + 1
+    assert "= notebook_study(globals())" in second.source
+    assert not any("notebook_study" in cell.source for cell in rest)
+
+
+def test_no_later_cell_changes_a_parameter(notebook: Any) -> None:
+    # In a live kernel, running the second cell again would take it for an edit.
+    for cell in code(notebook)[1:]:
+        assert not assigned(cell.source) & Study.model_fields.keys()
+
+
+def test_a_chapter_is_kept_without_outputs(notebook: Any) -> None:
+    for cell in code(notebook):
+        assert cell.outputs == []
+        assert cell.execution_count is None
+        assert cell.source.strip()
+
+
+def test_cells_have_names_that_stay(notebook: Any) -> None:
+    ids = [cell.id for cell in notebook.cells]
+    assert len(set(ids)) == len(ids)
+    # What editors make up: eight hexadecimal digits, or a universally unique identifier.
+    made_up = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){0,3}(-[0-9a-f]{12})?")
+    assert not [name for name in ids if made_up.fullmatch(name)]
+
+
+@pytest.mark.slow
+def test_papermill_stops_at_a_misspelt_parameter_and_names_the_right_one(tmp_path: Path) -> None:
+    arguments = ["03_penalty.ipynb", str(tmp_path / "out.ipynb"), "-p", "hiden", "64"]
+    done = subprocess.run(
+        [sys.executable, "-m", "papermill", *arguments],
+        cwd=FOLDER,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode != 0
+    assert "hiden is not a parameter; did you mean hidden?" in done.stderr
