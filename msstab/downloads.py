@@ -9,7 +9,7 @@ from msstab import experiment, figures, provenance
 from msstab.report import Arm, Report, build_report, write_report
 from msstab.results import Results, limitations, mechanism_clause, signatures
 from msstab.tuning import Configuration
-from msstab.verdict import combine
+from msstab.verdict import combine, p_text
 
 
 def write(results: Results, directory: Path) -> str:
@@ -63,7 +63,7 @@ def landing_numbers(results: Results) -> dict[str, str]:
         "verdict_sentence": results.verdict,
         "effect_text": f"{e.percent(e.mean_difference):+.0f}% test error with the penalty",
         "interval_text": f"{100 * (1 - e.alpha):g}% interval {low:+.0f}% to {high:+.0f}%",
-        "p_text": f"{judgement.practical_verdict}, p = {e.p_value:.2g}",
+        "p_text": f"{judgement.practical_verdict}, {p_text(e.p_value)}",
         "mechanism_text": f"Predicted noise variance: {rule.finding.rule.value}",
         "mechanism_figures": rule.finding.figures,
         "pairs": str(e.n),

@@ -49,7 +49,7 @@ def learning_curves(curves: Mapping[str, NDArray[np.float64]], best: str) -> Pic
         axes.set_yscale("log")
         axes.set_xlabel("epoch")
         axes.set_ylabel("training error (MSE)")
-        axes.legend(title="learning rate", loc="upper right")
+        figure.legend(title="learning rate", loc="outside upper left", ncols=len(curves))
         final = ", ".join(f"{v.mean(axis=0)[-1]:.2g} at {k}" for k, v in curves.items())
         return Picture(figure, f"Training error falls with the epochs; at the last one: {final}.")
 
@@ -79,9 +79,9 @@ def tuning_curves(table: pd.DataFrame, chosen: Configuration, reference: float) 
                 best = means[rates.index(chosen.learning_rate)]
                 axes.plot(chosen.learning_rate, best, "o", ms=11, mfc="none", mec=INK, mew=1.5)
         axes.axhline(reference, color=GREY, ls=":", lw=1.5)
-        axes.text(
-            0.01, reference, "ridge autoregression", color=GREY, fontsize=10, va="top",
-            transform=axes.get_yaxis_transform(),
+        axes.annotate(
+            "ridge autoregression", (0, reference), xycoords=axes.get_yaxis_transform(),
+            xytext=(3, -4), textcoords="offset points", color=GREY, fontsize=10, va="top",
         )  # fmt: skip
         axes.set_xscale("log")
         axes.set_yscale("log")

@@ -210,6 +210,8 @@ def limitations(results: Results) -> list[str]:
         f"Noise was of one structure ({s.noise}) and judged at one level ({s.sigma_test:g}).",
         f"Networks trained for {s.epochs} epochs on {s.n_train} sequences; longer training may "
         "order the arms differently.",
+        "Of the mechanism only the prediction of noise (rule R1) is tested, not yet whether the "
+        "predicted quantity is what mediates a benefit.",
     ]
     if not runs.bracketed:
         found.append("A chosen configuration lies on the edge of the widened tuning grid.")

@@ -3,6 +3,7 @@
 import html
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import pandas as pd
 
@@ -10,6 +11,9 @@ from msstab import mechanism, results
 from msstab.experiment import by_configuration
 from msstab.report import Report
 from msstab.results import Comparison, Results
+from msstab.verdict import p_text
+
+Kind = Literal["words", "numbers", "prose"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -18,7 +22,7 @@ class Shown:
 
     frame: pd.DataFrame
     caption: str
-    numeric: bool = False
+    kind: Kind
 
     def __repr__(self) -> str:
         """Return the table as plain text."""
@@ -26,20 +30,22 @@ class Shown:
 
     def _repr_html_(self) -> str:
         caption = html.escape(self.caption)
-        numbers = " msstab-numbers" if self.numeric else ""
         table = self.frame.to_html(index=False, border=0, justify="unset")
         table = table.replace("<th>", '<th scope="col">')
         # The box scrolls, on a phone, and the keyboard can reach what scrolls.
         return (
-            f'<figure class="msstab-table{numbers}"><figcaption>{caption}</figcaption>'
+            f'<figure class="msstab-table msstab-{self.kind}"><figcaption>{caption}</figcaption>'
             f'<div class="msstab-scroll" tabindex="0" role="region" aria-label="{caption}">'
             f"{table}</div></figure>"
         )
 
 
-def show(frame: pd.DataFrame, caption: str, *, numeric: bool = False) -> Shown:
-    """Return a table for a page; `numeric` aligns all columns but the first to the right."""
-    return Shown(frame, caption, numeric)
+def show(frame: pd.DataFrame, caption: str, kind: Kind = "words") -> Shown:
+    """Return a table for a page.
+
+    `numbers` aligns all columns but the first to the right; `prose` gives the last one room.
+    """
+    return Shown(frame, caption, kind)
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -115,7 +121,7 @@ def tuning(found: Results) -> pd.DataFrame:
 
 
 def comparisons(compared: list[Comparison]) -> pd.DataFrame:
-    """Each comparison's evidence and what the decision tree makes of it."""
+    """Each comparison's evidence and outcome; `80% power` is the effect detected with it."""
     return pd.DataFrame([_comparison(c) for c in compared])
 
 
@@ -124,14 +130,14 @@ def _comparison(c: Comparison) -> dict[str, str]:
     low, high = (e.percent(bound) for bound in e.interval)
     return {
         "Comparison": c.title,
-        "Baseline": number(e.mean_baseline),
-        "Penalised": number(e.mean_idea),
+        "Outcome": c.decision.outcome.value,
         "Change": f"{e.percent(e.mean_difference):+.1f}%",
         f"{100 * (1 - e.alpha):g}% interval": f"{low:+.1f}% to {high:+.1f}%",
-        "Sign-flip p": f"{e.p_value:.2g}",
+        "Sign-flip test": p_text(e.p_value),
         "Wins": f"{e.wins} of {e.n}",
-        "Detectable at 80% power": f"{e.percent(e.mde_power80):.1f}%",
-        "Outcome": c.decision.outcome.value,
+        "Baseline": number(e.mean_baseline),
+        "Penalised": number(e.mean_idea),
+        "80% power": f"{e.percent(e.mde_power80):.1f}%",
     }
 
 

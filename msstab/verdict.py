@@ -65,21 +65,26 @@ def decide(evidence: PairedEvidence) -> Decision:
         return Decision(
             Outcome.EQUIVALENT,
             f"The mean difference, {found}, is within {_amount(e, e.margin)} either way "
-            f"(two one-sided tests, p = {e.p_equivalence:.3g}); it {differs} from zero "
-            f"(sign-flip p = {e.p_value:.3g}).",
+            f"(two one-sided tests, {p_text(e.p_equivalence)}); it {differs} from zero "
+            f"(sign-flip {p_text(e.p_value)}).",
         )
     if e.p_value <= e.alpha:
         return Decision(
             Outcome.BETTER if e.mean_difference < 0 else Outcome.WORSE,
             f"The mean difference is {found}, {_interval(e)}, and differs from zero "
-            f"(sign-flip p = {e.p_value:.3g}, {e.n} pairs).",
+            f"(sign-flip {p_text(e.p_value)}, {e.n} pairs).",
         )
     return Decision(
         Outcome.INCONCLUSIVE,
-        f"The mean difference, {found}, could be chance (sign-flip p = {e.p_value:.3g}); {e.n} "
+        f"The mean difference, {found}, could be chance (sign-flip {p_text(e.p_value)}); {e.n} "
         f"pairs detect an effect of {_amount(e, e.mde_power80)} with 80% power, while the "
         f"smallest effect of interest is {_amount(e, e.margin)}.",
     )
+
+
+def p_text(p: float) -> str:
+    """Write a p value for a reader: two digits, and a bound where it is too small to matter."""
+    return f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
 
 
 def combine(decision: Decision, evidence: PairedEvidence, mechanism_ok: bool) -> Judgement:
@@ -111,7 +116,7 @@ def headline(decision: Decision, evidence: PairedEvidence, mechanism: str) -> st
     lead = _HEADLINES[decision.outcome].format(margin=_relative(e, e.margin))
     return (
         f"{lead} (mean {_relative(e, e.mean_difference, '+')}, {100 * (1 - e.alpha):.3g}% interval "
-        f"{low} to {high}, p = {e.p_value:.2g}, {e.n} pairs of networks); "
+        f"{low} to {high}, {p_text(e.p_value)}, {e.n} pairs of networks); "
         f"{mechanism.strip().rstrip('.')}."
     )
 

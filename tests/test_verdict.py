@@ -146,3 +146,10 @@ def test_sentences_leave_out_percentages_of_nothing() -> None:
     assert e.mean_baseline < 0
     text = verdict.decide(e).reason + verdict.headline(verdict.decide(e), e, "yes")
     assert "nan" not in text
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.703125, "p = 0.7"), (0.0078125, "p = 0.0078"), (1e-5, "p < 0.0001")]
+)
+def test_p_values_are_written_for_readers(p: float, text: str) -> None:
+    assert verdict.p_text(p) == text
