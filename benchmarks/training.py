@@ -1,10 +1,11 @@
 """Measure how much faster an ensemble trains than the plain loop over torch's own modules.
 
-Trains M networks for one epoch in two ways on the same core: `msstab.training.train`, all at once,
-and a loop over the networks, each an `nn.GRU` and an `nn.Linear` with `torch.optim.Adam`. The two
-take turns within each repetition, so that whatever else the machine does falls on both, and the
-clock is that of the processor's time; the figures are medians over the repetitions. The last network of both is compared, to show that they
-did the same work. The bar is a ratio of 4 at the two larger shapes.
+Trains M networks for one epoch in two ways on one core: `msstab.training.train`, all at once, and
+a loop over the networks, each an `nn.GRU` and an `nn.Linear` with `torch.optim.Adam`. The two take
+turns within each repetition, so that whatever else the machine does falls on both, and the clock
+is that of the processor's time; the figures are medians over the repetitions. The last network of
+both is compared, to show that they did the same work. The bar is a ratio of 4 at the two larger
+shapes; the third is that of the `dynamics` track.
 """
 
 import argparse
