@@ -96,6 +96,8 @@ def _build(profile_name: str, pairs: list[str], out: Path | None, jobs: int | No
         _fail(str(error), 2)
     try:
         result = book.build(study, out=out, jobs=jobs or _cores(), profile_name=profile_name)
+    except studies.StudyError as error:
+        _fail(str(error), 2)
     except book.BuildError as error:
         _fail(str(error), error.exit_code)
     except PermissionError as error:

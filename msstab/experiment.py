@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 import pandas as pd
+import torch
 
 from msstab import store
 from msstab.arms import ARMS
-from msstab.study import Study
+from msstab.study import Study, StudyError
 from msstab.training import Trained
 from msstab.trials import Scoring, Trial, load_scores, load_trained, score_trials, train_trials
 from msstab.tuning import Configuration, Grid, choose, configurations, widen
@@ -46,8 +47,11 @@ def run(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Exp
     Tuning seeds choose every arm's configuration on validation data, the grid being widened
     until each choice is bracketed; confirmation seeds, none of which took part in tuning, then
     compare the arms. `jobs` processes share the work; the numbers do not depend on it.
-    `progress(done, total)` is told of missing trials done; the total grows with the grid.
+    `progress(done, total)` is told of missing trials done; the total grows with the grid. Raises
+    StudyError for a device that is not there.
     """
+    if study.device != "cpu" and not torch.cuda.is_available():
+        raise StudyError(f"device = {study.device}: torch finds no such device here; use cpu")
     runner = _Runner(jobs, progress)
     wider = Grid(study.learning_rates, study.strengths)
     for _ in range(MOST_WIDENINGS + 1):

@@ -68,9 +68,13 @@ def free_choice(found: Results) -> str:
 def signature_check(found: Results) -> str:
     """Say for which groups of networks the original's check passes, and how it errs."""
     frame = results.signatures(found)
-    passing = frame.arm[frame.confirmed].str.replace("_", " ").unique()
+    passing = [
+        f"“{arm.replace('_', ' ')}”" + (f" ({role})" if role != "untrained" else "")
+        for role, arm, confirmed in zip(frame.role, frame.arm, frame.confirmed, strict=True)
+        if confirmed
+    ]
     return (
-        f"The check passes for {', '.join(passing) if len(passing) else 'none of these groups'}. "
+        f"The check passes for {' and '.join(passing) or 'none of these groups'}. "
         f"The prediction “the ratio is 1” errs by at most {frame.trivial_error.max():.1%} in any "
         "group, and in log growth a step the check's own prediction errs by at least "
         f"{frame.log_growth_error.min():.0%}."

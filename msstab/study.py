@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, get_origin
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 KNOWN_NAMES: dict[str, list[str]] = {"track": [], "cell": [], "noise": [], "arm": []}
 """What a Study may name, by kind; each room that defines such a thing declares it on import."""
@@ -211,26 +211,23 @@ def _require_known(kind: str, name: str) -> None:
 
 def _typed(name: str, value: object) -> object:
     """Read text as the field's type; leave it as text where that fails, for strict validation."""
-    field = Study.model_fields[name]
-    is_sequence = get_origin(field.annotation) is tuple
-    if isinstance(value, str) and field.annotation is not str:
-        text = value.strip()
-        if is_sequence and not text.startswith("["):
-            value = [item.strip() for item in text.strip("()").split(",") if item.strip()]
-        else:
-            try:
-                value = TypeAdapter(Any).validate_json(text)
-            except ValidationError:
-                return value
-    if is_sequence and isinstance(value, list | tuple):
-        inner = TypeAdapter(tuple[float, ...])
-        if name != "arms" and all(isinstance(item, str) for item in value):
-            try:
-                return inner.validate_python(value, strict=False)
-            except ValidationError:
-                return tuple(value)
-        return tuple(value)
-    return value
+    annotation = Study.model_fields[name].annotation
+    if annotation is str:
+        return value
+    if get_origin(annotation) is tuple:
+        if isinstance(value, str):
+            value = value.strip().strip("[]()").split(",")
+        return tuple(map(_literal, value)) if isinstance(value, list | tuple) else value
+    return _literal(value)
+
+
+def _literal(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value.strip()
 
 
 def _explain(error: Any) -> str:

@@ -570,3 +570,9 @@ def test_a_failure_to_keep_a_result_stops_the_run(
     with pytest.raises(OSError, match="disk full"):
         experiment.run(TINY)
     assert not cold.exists()
+
+
+def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(study.StudyError, match="device = cuda: torch finds no such device"):
+        experiment.run(study.parse({"device": "cuda"}, TINY))

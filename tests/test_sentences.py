@@ -53,7 +53,7 @@ def test_free_choice_says_whether_tuning_switched_the_penalty_off(tiny_results: 
 def test_the_check_names_the_groups_it_passes_for(tiny_results: Results) -> None:
     text = sentences.signature_check(tiny_results)
     frame = results.signatures(tiny_results)
-    for arm, confirmed in zip(frame.arm, frame.confirmed, strict=True):
-        assert (arm.replace("_", " ") in text) == (
-            confirmed or arm in set(frame.arm[frame.confirmed])
-        )
+    for row in frame.itertuples():
+        name = f"“{str(row.arm).replace('_', ' ')}”"
+        named = name in text if row.role == "untrained" else f"{name} ({row.role})" in text
+        assert named == row.confirmed
