@@ -58,8 +58,7 @@ def spectral_proxy(step: Step) -> Penalty:
     inputs = step.inputs.mean(dim=(0, 3))[:, :, None]
     jacobian = cells.jacobian(step.parameters, state, inputs)[:, 0]
     excess = torch.log((1 + step.sigma**2) * squared_spectral_norm(jacobian) / step.target)
-    # Written so that a diverged model's NaN stays one instead of passing for an inactive hinge.
-    return Penalty(torch.where(excess <= 0, excess.detach() * 0, excess), (excess > 0).float())
+    return Penalty(torch.relu(excess), (excess > 0).float())
 
 
 def squared_spectral_norm(matrices: Tensor) -> Tensor:

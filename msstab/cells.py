@@ -141,7 +141,6 @@ class Workspace:
         self.weight = zeros(models, 4 * hidden, width)
         self.gates = zeros(length, models, 4 * hidden, batch)
         self.candidate = zeros(length, models, hidden, batch)
-        self.minus_one = torch.full_like(self.candidate[0], -1.0)
         self.d_gates = zeros(models, 4 * hidden, batch)
         self.d_state = zeros(models, hidden, batch)
         self.scratch = zeros(models, hidden, batch)
@@ -164,16 +163,22 @@ class _Sequence(torch.autograd.Function):
     """A whole sequence with hand-written back-propagation."""
 
     @staticmethod
-    def forward(ctx: Any, space: Workspace, inputs: Tensor, *weights: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, space: Workspace, inputs: Tensor, *weights: Tensor
+    ) -> tuple[Tensor, Tensor]:
         _forward(space, inputs, *weights)
         ctx.space, ctx.generation = space, space.generation
-        return space.drive[1:, :, : space.hidden].clone()
+        # The last state comes apart from all of them, and gradients that nobody asks for stay
+        # None, so that without a penalty on the states no step has to add zeros.
+        ctx.set_materialize_grads(False)
+        states = space.drive[1:, :, : space.hidden]
+        return states.clone(), states[-1].clone()
 
     @staticmethod
-    def backward(ctx: Any, d_states: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *d_states: Tensor | None) -> tuple[Tensor | None, ...]:
         if ctx.generation != ctx.space.generation:
             raise RuntimeError("a later forward pass has overwritten this one's workspace")
-        return (None, None, *_backward(ctx.space, d_states))
+        return (None, None, *_backward(ctx.space, *d_states))
 
 
 def run(
@@ -189,8 +194,8 @@ def run(
     inputs = pad(inputs, parameters.weight_hh.shape[2])
     if workspace is None:
         workspace = Workspace(length, parameters, inputs.shape[-1])
-    states: Tensor = _Sequence.apply(workspace, inputs, *parameters[:4])  # type: ignore[no-untyped-call]
-    outputs = readout(parameters, states[-1])
+    states, last = _Sequence.apply(workspace, inputs, *parameters[:4])  # type: ignore[no-untyped-call]
+    outputs = readout(parameters, last)
     return states[..., :batch], outputs[..., :batch]
 
 
@@ -228,18 +233,16 @@ def _forward(
     space.weight[:, both, h + 1 :] = weight_ih[:, both]
     space.weight[:, from_input, h] = bias_ih[:, recurrent]
     space.weight[:, from_input, h + 1 :] = weight_ih[:, recurrent]
-    # tanh(u) = 2 sigmoid(2u) - 1, the sigmoid being the faster of the two; hence 2 times here.
-    space.weight[:, from_input] *= 2
     for drive, state, after, gates, rz, reset, update, from_state, driven, n in space.views:
         torch.bmm(space.weight, drive, out=gates)
         rz.sigmoid_()
-        torch.addcmul(driven, reset, from_state, value=2, out=space.scratch)
-        space.scratch.sigmoid_()
-        torch.add(space.minus_one, space.scratch, alpha=2, out=n)
+        torch.addcmul(driven, reset, from_state, out=n).tanh_()
         torch.lerp(n, state, update, out=after)
 
 
-def _backward(space: Workspace, d_states: Tensor) -> tuple[Tensor, ...]:
+def _backward(
+    space: Workspace, d_states: Tensor | None, d_last: Tensor | None
+) -> tuple[Tensor, ...]:
     h = space.hidden
     d_gates, d_state, d_weight, scratch = (
         space.d_gates,
@@ -257,11 +260,14 @@ def _backward(space: Workspace, d_states: Tensor) -> tuple[Tensor, ...]:
     weight_t = space.weight[:, : 3 * h, :h].transpose(1, 2)
     d_weight.zero_()
     d_state.zero_()
+    if d_last is not None:
+        d_state += d_last
     sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
     tanh_backward = torch.ops.aten.tanh_backward.grad_input
     for t in range(space.length - 1, -1, -1):
         drive, state, _, _, both, reset, update, recurrent, _, n = space.views[t]
-        d_state.add_(d_states[t])
+        if d_states is not None:
+            d_state += d_states[t]
         torch.sub(state, n, out=scratch)
         torch.mul(scratch, d_state, out=d_update)
         torch.addcmul(d_state, d_state, update, value=-1, out=scratch)

@@ -5,19 +5,20 @@ import numpy as np
 from msstab import experiment, results
 from msstab.report import Report
 from msstab.results import Results
+from msstab.verdict import p_text
 
 
 def skill(found: Results) -> str:
-    """Say whether the tuned baseline beats the linear forecast, and by how much."""
+    """Say, as the end of a sentence, whether the tuned baseline beats the linear forecast."""
     rows = found.table[(found.table.role == "selected") & (found.table.arm == "baseline")]
     ratio = rows.ridge_mse.mean() / rows.test_mse.mean()
     if ratio > 1:
-        return f"{ratio:.1f} times less than the linear forecast: there is something to learn."
-    return f"{1 / ratio:.1f} times more than the linear forecast, which nothing here then beats."
+        return f"{ratio:.1f} times less than the linear forecast."
+    return f"{1 / ratio:.1f} times more than the linear forecast, which it does not beat."
 
 
 def reproduction(found: Results, original: Report) -> str:
-    """Say in a sentence whether the original's errors by learning rate come out here."""
+    """Say, as the end of a sentence, whether the original's errors come out here."""
     tuning = found.table[(found.table.role == "tuning") & (found.table.arm == "baseline")]
     here = {
         c.learning_rate: r.test_mse.mean() for c, r in experiment.by_configuration(tuning).items()
@@ -28,12 +29,25 @@ def reproduction(found: Results, original: Report) -> str:
         if entry.cfg.lr in here
     ]
     if not pairs:
-        return "None of the original's learning rates was run here."
+        return "none of the original's learning rates was run here."
     same = [np.floor(np.log10(own)) == np.floor(np.log10(stated)) for _, own, stated in pairs]
     ratios = ", ".join(f"{own / stated:.2g} at {rate:g}" for rate, own, stated in pairs)
     return (
-        f"Of the {len(pairs)} learning rates that the original ran too, {sum(same)} give an error "
+        f"of the {len(pairs)} learning rates that the original ran too, {sum(same)} give an error "
         f"of the same decade (its error times {ratios})."
+    )
+
+
+def both_errors(found: Results) -> str:
+    """Say how the judged comparison came out, and the same networks' under noise."""
+    parts = []
+    for comparison in (found.clean, found.noisy):
+        e = comparison.evidence
+        change = f"{e.percent(e.mean_difference):+.0f}%"
+        parts.append(f"{comparison.decision.outcome.value} ({change}, {p_text(e.p_value)})")
+    return (
+        f"Comparing penalised networks with the tuned baseline, the clean error comes out "
+        f"{parts[0]}, and the error under noise of {found.study.sigma_test:g} {parts[1]}."
     )
 
 

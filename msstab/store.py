@@ -3,7 +3,7 @@
 import hashlib
 import io
 import os
-import tempfile
+import uuid
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,14 +43,13 @@ def save(kind: str, key: str, arrays: Mapping[str, ArrayLike]) -> None:
     np.savez(buffer, allow_pickle=False, **contents)
     path = path_of(kind, key)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".partial")
+    # Not a temporary file of tempfile's, which only its owner could read.
+    partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(buffer.getvalue() + _checksum(buffer.getvalue()))
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+        partial.write_bytes(buffer.getvalue() + _checksum(buffer.getvalue()))
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:

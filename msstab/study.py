@@ -205,6 +205,8 @@ def declare(kind: str, name: str) -> None:
 
 
 def _require_known(kind: str, name: str) -> None:
+    if not KNOWN_NAMES[kind]:
+        raise RuntimeError(f"no {kind} is declared yet: import msstab.experiment first")
     if name not in KNOWN_NAMES[kind]:
         raise ValueError(f"no such {kind}; {nearest(name, KNOWN_NAMES[kind])}")
 

@@ -19,6 +19,9 @@ from msstab.seeding import generator
 from msstab.study import Study, digest
 from msstab.training import Trained
 
+DIVERGED = 100.0
+"""A network whose error is more than so many times the constant forecast's has diverged."""
+
 _TRAINING_ROOMS = ("seeding", "tracks", "cells", "arms", "training", "trials")
 _SCORING_ROOMS = (*_TRAINING_ROOMS, "noise", "moments", "evaluation", "mechanism")
 
@@ -176,8 +179,9 @@ def load_scores(scoring: Scoring) -> dict[str, float]:
 def _score(scoring: Scoring) -> dict[str, float]:
     """Score one network alone, so that its numbers depend on no other.
 
-    A network whose outputs are not finite has diverged; its error is then that of the constant
-    forecast, which is what a user would fall back on, so that it counts and stays comparable.
+    A network has diverged if its error is not finite or a hundred times the constant forecast's;
+    it is then scored as that forecast, which is what a user would fall back on, so that it counts
+    and stays comparable.
     """
     trial, _, study = scoring
     model, partner = load_trained(trial), load_trained(scoring.partner)
@@ -218,12 +222,16 @@ def _score(scoring: Scoring) -> dict[str, float]:
             ),
             "power_ratio": float(mechanism.power_ratio(noisy.power)),
         }
-    fallbacks = {"validation_mse": data.validation, "test_mse": data.test}
-    fallbacks |= {"clean_mse": few, "noisy_mse": few}
-    diverged = not all(np.isfinite(scores[name]) for name in fallbacks)
-    for name, split in fallbacks.items():
-        if not np.isfinite(scores[name]):
-            scores[name] = evaluation.constant_error(data, split)
+    forecast = {
+        name: evaluation.constant_error(data, split)
+        for name, split in (
+            *(("validation_mse", data.validation), ("test_mse", data.test)),
+            *(("clean_mse", few), ("noisy_mse", few)),
+        )
+    }
+    diverged = not all(scores[name] <= DIVERGED * error for name, error in forecast.items())
+    if diverged:
+        scores |= forecast
     curves = store.load("train", trial.key) or {}
     seconds = float(curves.get("seconds", np.nan))
     last = model.losses[0, -1] if model.losses.size else np.nan

@@ -34,7 +34,7 @@ def configurations(grid: Grid, *, penalised: bool) -> list[Configuration]:
     ratios = [b / a for a, b in itertools.pairwise(grid.rungs)]
     between = len(grid.strengths)
     return [
-        Configuration(rung if k == 0 else _round(rung * ratio ** (k / between)), 0.0)
+        Configuration(rung if k == 0 else _round(rung * ratio ** (k / between), 3), 0.0)
         for rung, ratio in zip(grid.rungs, [*ratios, ratios[-1]], strict=True)
         for k in range(between)
     ]
@@ -66,5 +66,5 @@ def widen(grid: Grid, chosen: Sequence[tuple[Configuration, bool]]) -> Grid:
     return Grid(tuple(rungs), tuple(strengths))
 
 
-def _round(value: float) -> float:
-    return float(f"{value:.2g}")
+def _round(value: float, digits: int = 2) -> float:
+    return float(f"{value:.{digits}g}")

@@ -531,7 +531,7 @@ def test_a_diverged_run_counts_with_the_constant_forecasts_error() -> None:
     studied = TINY.model_copy(update={"learning_rates": (0.01, 1e30)})
     table = experiment.run(studied).table
     diverged, rest = table[table.diverged], table[~table.diverged]
-    assert (diverged.learning_rate > 1e10).all()
+    assert (diverged.learning_rate > 1e5).all()
     assert set(diverged.arm) == {"baseline", "spectral_proxy"}
     assert set(rest[rest.role == "selected"].arm) == {"baseline", "spectral_proxy"}
     np.testing.assert_array_equal(diverged.test_mse, diverged.constant_mse)

@@ -3,6 +3,7 @@ import numpy as np
 from msstab import report, results, sentences
 from msstab.results import Results
 from msstab.tuning import Configuration
+from msstab.verdict import Outcome
 
 
 def with_errors(found: Results, factor: float) -> Results:
@@ -23,8 +24,19 @@ def test_reproduction_counts_decades_and_names_ratios(tiny_results: Results) -> 
     own = tuning[tuning.learning_rate == stated.cfg.lr].test_mse.mean()
     sentence = sentences.reproduction(tiny_results, original)
     same = int(np.floor(np.log10(own)) == np.floor(np.log10(stated.mean)))
-    assert sentence.startswith(f"Of the 1 learning rates that the original ran too, {same} ")
+    assert sentence.startswith(f"of the 1 learning rates that the original ran too, {same} ")
     assert f"{own / stated.mean:.2g} at 0.01" in sentence
+
+
+def test_both_errors_give_each_comparisons_own_outcome(tiny_results: Results) -> None:
+    clean, noisy = tiny_results.clean, tiny_results.noisy
+    better = noisy._replace(decision=noisy.decision._replace(outcome=Outcome.BETTER))
+    worse = clean._replace(decision=clean.decision._replace(outcome=Outcome.WORSE))
+    text = sentences.both_errors(tiny_results._replace(clean=worse, noisy=better))
+    assert text.index("clean error comes out worse") < text.index("noise of 0.2 better")
+    for comparison in (clean, noisy):
+        e = comparison.evidence
+        assert f"{e.percent(e.mean_difference):+.0f}%" in text
 
 
 def test_bracketing_says_how_the_ladder_grew_and_whether_that_was_enough(

@@ -8,7 +8,7 @@ import torch
 from plain import jacobian, modules, networks, normal, weights
 from torch import Tensor, nn
 
-from msstab import training
+from msstab import tracks, training
 from msstab.arms import Arm, Penalty, Step, spectral_proxy
 from msstab.cells import Parameters
 from msstab.training import Trained
@@ -307,3 +307,28 @@ def test_the_number_of_threads_changes_no_number() -> None:
     finally:
         torch.set_num_threads(before)
     assert_same(*results)
+
+
+@pytest.mark.slow
+def test_at_the_originals_scale_every_tensor_is_torchs_to_5e_6() -> None:
+    models, sequences, epochs = 3, 400, 12
+    data = [
+        tracks.track("dynamics").generate(
+            [np.random.default_rng([model, k]) for k in range(3)], (sequences, 0, 0)
+        )
+        for model in range(models)
+    ]
+    orders = [
+        [np.random.default_rng([model, 9, e]).permutation(sequences) for e in range(epochs)]
+        for model in range(models)
+    ]
+    given = Task(
+        networks(models, 32, 1, 1, gain=1.0, dtype=torch.float32),
+        torch.as_tensor(np.stack([d.train.inputs for d in data])).float(),
+        torch.as_tensor(np.stack([d.train.targets for d in data])).float(),
+        torch.as_tensor(np.array(orders)),
+        torch.tensor([0.001, 0.003, 0.01]),
+        torch.zeros(models),
+        32,
+    )
+    check_plain(given, 5e-6)
