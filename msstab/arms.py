@@ -14,7 +14,7 @@ from msstab.study import declare
 class Step(NamedTuple):
     """What an arm sees at one optimiser step of M models.
 
-    `inputs` (T, M, D, B) and the `states` they led to (T, M, H, B), both differentiable in
+    `inputs` (T, M, D, B) and the `states` they led to (T, M, S, B), both differentiable in
     `parameters`; `sigma` the noise level the arm assumes; `target` where its hinge opens.
     """
 

@@ -120,7 +120,7 @@ def test_batches_are_filled_up_to_whole_vectors(batch: int, hidden: int, expecte
 
 def test_a_workspace_changes_no_number() -> None:
     parameters = networks(2, 4).require_grad()
-    space = cells.Workspace(6, parameters, 16)
+    space = cells.workspace(6, parameters, 16)
     for seed in range(3):
         inputs = normal(6, 2, 1, 9, seed=seed)
         fresh, _ = cells.run(parameters, inputs)
@@ -136,7 +136,7 @@ def test_a_workspace_changes_no_number() -> None:
 
 def test_a_pass_overwritten_by_a_later_one_cannot_be_differentiated() -> None:
     parameters = networks(1, 4).require_grad()
-    space = cells.Workspace(6, parameters, 16)
+    space = cells.workspace(6, parameters, 16)
     _, early = cells.run(parameters, normal(6, 1, 1, 3), space)
     _, late = cells.run(parameters, normal(6, 1, 1, 3, seed=1), space)
     with pytest.raises(RuntimeError, match="overwritten"):
@@ -147,7 +147,7 @@ def test_a_pass_overwritten_by_a_later_one_cannot_be_differentiated() -> None:
 
 def test_earlier_states_survive_a_later_pass() -> None:
     parameters = networks(1, 4)
-    space = cells.Workspace(6, parameters, 16)
+    space = cells.workspace(6, parameters, 16)
     states, outputs = cells.run(parameters, normal(6, 1, 1, 3), space)
     before = states.clone(), outputs.clone()
     cells.run(parameters, normal(6, 1, 1, 3, seed=1), space)
@@ -223,3 +223,10 @@ def test_selected_models_keep_their_numbers(choose: Callable[[Parameters], Param
     chosen = choose(parameters)
     first = 2 if len(chosen.bias_out) == 2 else 0
     assert all(np.array_equal(a[0], b[first]) for a, b in zip(chosen, parameters, strict=True))
+
+
+@pytest.mark.parametrize("hidden", [1, 4])
+def test_weights_of_another_cell_are_refused(hidden: int) -> None:
+    gru = networks(2, hidden)
+    with pytest.raises(ValueError, match=rf"{2 * hidden} rows are not the 3 x {hidden} of gru"):
+        gru.like([gru.weight_ih, gru.weight_hh[:, hidden:], *list(gru)[2:]])

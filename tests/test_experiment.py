@@ -104,7 +104,7 @@ class Recorder:
             **options: Any,
         ) -> Trained:
             given = {"inputs": inputs, "targets": targets, "orders": orders}
-            self.calls.append({**initial._asdict(), **given, **options})
+            self.calls.append({**vars(initial), **given, **options})
             self.sizes.append(len(inputs))
             return train(initial, inputs, targets, orders, learning_rates, **options)
 
@@ -490,7 +490,8 @@ def keys() -> tuple[str, str]:
     return trials[0].key, experiment.Scoring(trials[0], trials[1], TINY).key
 
 
-TRAINING = ["seeding", "tracks", "cells", "arms", "training"]
+CELLS = ["cells/ensemble", "cells/gru", "cells/layout", "cells/memory"]
+TRAINING = ["seeding", "tracks", *CELLS, "arms", "training"]
 SCORING = ["noise", "moments", "evaluation", "mechanism"]
 
 
