@@ -57,9 +57,11 @@ def spectral_proxy(step: Step) -> Penalty:
     state = step.states.mean(dim=(0, 3))[:, :, None]
     inputs = step.inputs.mean(dim=(0, 3))[:, :, None]
     jacobian = cells.jacobian(step.parameters, state, inputs)[:, 0]
-    excess = torch.log((1 + step.sigma**2) * squared_spectral_norm(jacobian) / step.target)
-    # Written so that a diverged model's NaN stays one instead of passing for an inactive hinge.
-    return Penalty(torch.where(excess <= 0, excess.detach() * 0, excess), (excess > 0).float())
+    growth = (1 + step.sigma**2) * squared_spectral_norm(jacobian) / step.target
+    # Written so that a diverged model's NaN stays one instead of passing for an inactive hinge,
+    # and so that a saturated model, whose Jacobian vanishes, has no gradient instead of NaN.
+    excess = torch.log(torch.where(growth <= 1, torch.ones_like(growth), growth))
+    return Penalty(excess, (excess > 0).float())
 
 
 def squared_spectral_norm(matrices: Tensor) -> Tensor:

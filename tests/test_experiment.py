@@ -186,6 +186,28 @@ def test_scores_are_those_of_the_trained_network_in_torchs_modules(warm: Path) -
             assert not row.diverged
 
 
+@pytest.mark.parametrize("cell", ["lstm", "rnn"])
+def test_another_cell_is_trained_and_scored_as_itself(cell: str) -> None:
+    changes = {"cell": cell, "seeds": 2, "sigma_test": 0.05, "draws": 400, "mechanism_sequences": 8}
+    studied = TINY.model_copy(update=changes)
+    found = experiment.run(studied)
+    for arm in ("baseline", "spectral_proxy"):
+        rows = found.table[(found.table.role == "selected") & (found.table.arm == arm)]
+        assert rows.seed.tolist() == [0, 1]
+        for row in rows.itertuples():
+            seed = int(str(row.seed))
+            network = experiment.trained(studied, found.chosen[arm], arm, "selected", seed)
+            assert network.parameters.cell == cell
+            recurrent, linear = modules(network.parameters)
+            inputs, targets = experiment.draw_data(studied, "confirmation", seed).test
+            shown, _ = recurrent(torch.as_tensor(inputs.transpose(1, 0, 2), dtype=torch.float32))
+            error = np.mean((linear(shown[-1]).detach().numpy() - targets) ** 2)
+            assert row.test_mse == pytest.approx(float(error), rel=1e-5)
+    ran = found.table[found.table.role.isin(["selected", "untrained"])]
+    assert (ran.observed_variance / ran.predicted_variance).between(0.8, 1.2).all()
+    assert np.isfinite(ran[["proxy_radius", "power_ratio", "noisy_mse"]]).all(axis=None)
+
+
 def test_predicted_and_observed_variance_agree_and_the_placebo_does_not(warm: Path) -> None:
     changes = {"sigma_test": 0.05, "draws": 400, "mechanism_sequences": 8}
     table = experiment.run(TINY.model_copy(update=changes)).table
@@ -490,7 +512,7 @@ def keys() -> tuple[str, str]:
     return trials[0].key, experiment.Scoring(trials[0], trials[1], TINY).key
 
 
-CELLS = ["cells/ensemble", "cells/gru", "cells/layout", "cells/memory"]
+CELLS = [f"cells/{file}" for file in ("ensemble", "gru", "layout", "lstm", "memory", "rnn")]
 TRAINING = ["seeding", "tracks", *CELLS, "arms", "training"]
 SCORING = ["noise", "moments", "evaluation", "mechanism"]
 

@@ -7,7 +7,7 @@ rows of a state, is the number of hidden units H, and 2H for a cell that remembe
 shows: the hidden units come first, then the rest.
 """
 
-from msstab.cells import gru as gru
+from msstab.cells import gru, lstm, rnn  # noqa: F401  (each adds its cell)
 from msstab.cells.ensemble import jacobian, readout, run, step, workspace
 from msstab.cells.layout import (
     CELLS,

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 
+import torch
 from torch import Tensor
 
 from msstab.cells.layout import Parameters
@@ -48,3 +49,27 @@ class Workspace(ABC):
     @abstractmethod
     def backward(self, d_states: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the gradients of the four weights from those of the states."""
+
+
+def fill(
+    space: Workspace,
+    inputs: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor,
+    bias_hh: Tensor,
+) -> None:
+    """Lay out inputs and weights for gates to which state and inputs contribute alike."""
+    h = space.hidden
+    space.drive[: space.length, :, h + 1 :] = inputs
+    space.weight[:, :, :h] = weight_hh
+    torch.add(bias_hh, bias_ih, out=space.weight[:, :, h])
+    space.weight[:, :, h + 1 :] = weight_ih
+
+
+def weight_gradients(space: Workspace) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the gradients of the four weights that `fill` laid out."""
+    h = space.hidden
+    d_rows = space.d_weight.transpose(1, 2)
+    d_bias = d_rows[:, :, h].contiguous()
+    return d_rows[:, :, h + 1 :].contiguous(), d_rows[:, :, :h].contiguous(), d_bias, d_bias.clone()
