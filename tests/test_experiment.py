@@ -512,7 +512,7 @@ def keys() -> tuple[str, str]:
     return trials[0].key, experiment.Scoring(trials[0], trials[1], TINY).key
 
 
-CELLS = [f"cells/{file}" for file in ("ensemble", "gru", "layout", "lstm", "memory", "rnn")]
+CELLS = [f"cells/{file}" for file in ("ensemble", "gru", "layout", "lstm", "rnn", "sequence")]
 TRAINING = ["seeding", "tracks", *CELLS, "arms", "training"]
 SCORING = ["noise", "moments", "evaluation", "mechanism"]
 

@@ -18,7 +18,7 @@ from msstab.cells.layout import (
     pad,
     padded,
 )
-from msstab.cells.memory import Workspace
+from msstab.cells.sequence import Workspace
 
 __all__ = [
     "CELLS",

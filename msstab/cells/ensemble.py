@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from msstab.cells.layout import CELLS, Parameters, pad
-from msstab.cells.memory import Workspace
+from msstab.cells.sequence import Workspace
 
 
 def step(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from msstab.cells import layout, memory
+from msstab.cells import layout, sequence
 from msstab.cells.layout import Cell, Parameters, pad
 
 
@@ -56,7 +56,7 @@ def _gates(
     return reset, update, candidate, recurrent
 
 
-class Workspace(memory.Workspace):
+class Workspace(sequence.Workspace):
     """Memory for whole sequences of gated recurrent units, and the passes over it."""
 
     def __init__(self, length: int, parameters: Parameters, batch: int) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from msstab.study import declare
 
 if TYPE_CHECKING:
-    from msstab.cells.memory import Workspace
+    from msstab.cells.sequence import Workspace
 
 TENSORS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_out", "bias_out")
 """The tensors of `Parameters`, in the order in which they are drawn, iterated and laid out."""

@@ -6,7 +6,7 @@ A state is the hidden units h and, below them, the memory c, as one array of 2H 
 import torch
 from torch import Tensor
 
-from msstab.cells import layout, memory
+from msstab.cells import layout, sequence
 from msstab.cells.layout import Cell, Parameters, pad
 
 
@@ -66,7 +66,7 @@ def _gates(
     return enter.sigmoid(), forget.sigmoid(), candidate.tanh(), output.sigmoid()
 
 
-class Workspace(memory.Workspace):
+class Workspace(sequence.Workspace):
     """Memory for whole sequences of long short-term memory, and the passes over it.
 
     `gates` holds sigmoids of all pre-activations, for the candidate's of twice that: tanh(u) =
@@ -102,7 +102,7 @@ class Workspace(memory.Workspace):
     ) -> Tensor:
         """Return the states after each step (T, M, 2H, B)."""
         h, weight, minus_one = self.hidden, self.weight, self.minus_one
-        memory.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
+        sequence.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
         weight[:, 2 * h : 3 * h] *= 2
         for drive, gates, enter, forget, half, n, output, before, after, shown, state in self.views:
             torch.bmm(weight, drive, out=gates)
@@ -150,7 +150,7 @@ class Workspace(memory.Workspace):
                 d_memory.mul_(forget)
                 torch.bmm(weight_t, d_gates, out=d_state)
         d_weight[:, :, 2 * h : 3 * h] *= 2
-        return memory.weight_gradients(self)
+        return sequence.weight_gradients(self)
 
 
 layout.add("lstm", Cell(gates=4, parts=2, step=step, jacobian=jacobian, workspace=Workspace))

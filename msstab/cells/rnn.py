@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from msstab.cells import layout, memory
+from msstab.cells import layout, sequence
 from msstab.cells.layout import Cell, Parameters, pad
 
 
@@ -29,7 +29,7 @@ def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
     return slope[..., None] * parameters.weight_hh[:, None]
 
 
-class Workspace(memory.Workspace):
+class Workspace(sequence.Workspace):
     """Memory for whole sequences of plain recurrent networks, and the passes over it.
 
     `gates` holds sigmoid(2u) of the pre-activations u: tanh(u) = 2 sigmoid(2u) - 1, the sigmoid
@@ -52,7 +52,7 @@ class Workspace(memory.Workspace):
         bias_hh: Tensor,
     ) -> Tensor:
         """Return the states after each step (T, M, H, B)."""
-        memory.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
+        sequence.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
         self.weight.mul_(2)
         for drive, gates, after in self.views:
             torch.bmm(self.weight, drive, out=gates)
@@ -77,7 +77,7 @@ class Workspace(memory.Workspace):
             if t:
                 torch.bmm(weight_t, d_gates, out=d_state)
         d_weight.mul_(2)
-        return memory.weight_gradients(self)
+        return sequence.weight_gradients(self)
 
 
 layout.add("rnn", Cell(gates=1, parts=1, step=step, jacobian=jacobian, workspace=Workspace))

@@ -20,7 +20,7 @@ class Workspace(ABC):
         hidden = parameters.hidden
         width = hidden + 1 + n_inputs
         self.length, self.hidden, self.generation = length, hidden, 0
-        self.like = parameters.weight_ih.detach()
+        self.template = parameters.weight_ih.detach()
         # What drives step t, in rows: the state before it, a constant 1 for the biases, inputs.
         self.drive = self.zeros(length + 1, models, width, batch)
         self.drive[:, :, hidden] = 1
@@ -33,7 +33,7 @@ class Workspace(ABC):
 
     def zeros(self, *shape: int) -> Tensor:
         """Return memory in the parameters' precision and on their device."""
-        return self.like.new_zeros(shape)
+        return self.template.new_zeros(shape)
 
     @abstractmethod
     def forward(
