@@ -65,7 +65,9 @@ def test_gradients_match_finite_differences(cell: str, hidden: int) -> None:
 
 @every_cell
 def test_saturated_gates_stay_exact(cell: str) -> None:
-    parameters = networks(2, 4, cell=cell, gain=300.0)
+    # Large recurrent weights would be chaotic: they make last bits as large as the state.
+    parameters = networks(2, 4, cell=cell)
+    parameters.weight_ih.mul_(1000)
     inputs = normal(12, 2, 1, 5)
     found, _ = cells.run(parameters, inputs)
     for model in range(2):
