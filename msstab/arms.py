@@ -14,7 +14,7 @@ from msstab.study import declare
 class Step(NamedTuple):
     """What an arm sees at one optimiser step of M models.
 
-    `inputs` (T, M, D, B) and the `states` they led to (T, M, H, B), both differentiable in
+    `inputs` (T, M, D, B) and the `states` they led to (T, M, S, B), both differentiable in
     `parameters`; `sigma` the noise level the arm assumes; `target` where its hinge opens.
     """
 
@@ -57,8 +57,11 @@ def spectral_proxy(step: Step) -> Penalty:
     state = step.states.mean(dim=(0, 3))[:, :, None]
     inputs = step.inputs.mean(dim=(0, 3))[:, :, None]
     jacobian = cells.jacobian(step.parameters, state, inputs)[:, 0]
-    excess = torch.log((1 + step.sigma**2) * squared_spectral_norm(jacobian) / step.target)
-    return Penalty(torch.relu(excess), (excess > 0).float())
+    growth = (1 + step.sigma**2) * squared_spectral_norm(jacobian) / step.target
+    # A diverged model's NaN stays one; a saturated model, whose Jacobian vanishes, has no gradient
+    # instead of the logarithm's NaN.
+    excess = torch.log(torch.where(growth <= 1, torch.ones_like(growth), growth))
+    return Penalty(excess, (excess > 0).float())
 
 
 def squared_spectral_norm(matrices: Tensor) -> Tensor:

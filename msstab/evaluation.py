@@ -19,7 +19,7 @@ class NoisyRun(NamedTuple):
 
     `squared_error` (M,): noisy mean squared error. `output_variance` (M,): mean squared deviation
     of the last output from the clean one, summed over its components. `power` (T, M): E|h_t|^2 of
-    the noisy state.
+    the noisy hidden units.
     """
 
     squared_error: Tensor
@@ -56,18 +56,18 @@ def noisy_run(
     """
     _, clean = cells.run(parameters, inputs)
     _, models, _, _ = inputs.shape
-    hidden = parameters.weight_hh.shape[2]
+    hidden = parameters.hidden
     inputs = inputs.repeat_interleave(draws, dim=3)
     columns = inputs.shape[3]
     inputs = cells.pad(inputs, hidden)
-    state = inputs.new_zeros(models, hidden, inputs.shape[3])
+    state = inputs.new_zeros(models, parameters.state_size, inputs.shape[3])
     power = []
     dtype = np.dtype(str(inputs.dtype).removeprefix("torch."))
     for x in inputs:
-        normal = rng.standard_normal((hidden, inputs.shape[3]), dtype=dtype.type)
+        normal = rng.standard_normal(state.shape[1:], dtype=dtype.type)
         eps = torch.as_tensor(normal, device=inputs.device)
         state = cells.step(parameters, noise.perturb(state, eps, sigma), x)
-        power.append(state[..., :columns].double().square().sum(1).mean(1))
+        power.append(state[:, :hidden, :columns].double().square().sum(1).mean(1))
     outputs = cells.readout(parameters, state)[..., :columns]
     repeated = targets.repeat_interleave(draws, dim=2)
     deviation = outputs - clean.repeat_interleave(draws, dim=2)

@@ -58,9 +58,9 @@ def proxy_radius(parameters: Parameters, inputs: Tensor, states: Tensor, sigma: 
 def power_ratio(power: Tensor) -> Tensor:
     """Return the original's observed growth: mean of E|h_{t+1}|^2 / E|h_t|^2 over settled steps.
 
-    `power` (T, M) of a noisy run -> (M,). The first half of the sequence is left out, where the
-    state still grows from zero. The product of these ratios telescopes, so they average to about
-    1 in any network whose state has settled, whatever its dynamics.
+    `power` (T, M) of a noisy run's hidden units -> (M,). The first half of the sequence is left
+    out, where the state still grows from zero. The product of these ratios telescopes, so they
+    average to about 1 in any network whose state has settled, whatever its dynamics.
     """
     settled = power[power.shape[0] // 2 :]
     return (settled[1:] / settled[:-1]).mean(0)

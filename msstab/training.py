@@ -1,6 +1,6 @@
 """Train M models of one shape and one arm as a single ensemble."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ def train(
     if strengths is None:
         strengths = torch.zeros_like(learning_rates)
     flat = _flatten(initial)
-    parameters = Parameters(*(v.requires_grad_() for v in _views(flat, initial)))
+    parameters = initial.like(v.requires_grad_() for v in _views(flat, initial))
     adam = _Adam(flat, learning_rates)
     workspaces: dict[int, cells.Workspace] = {}
     every_model = torch.arange(models, device=flat.device)[:, None]
@@ -64,8 +64,8 @@ def train(
                 x = inputs[every_model, chosen].permute(2, 0, 3, 1)
                 y = targets[every_model, chosen].transpose(1, 2)
                 if size not in workspaces:
-                    room = cells.padded(size, parameters.weight_hh.shape[2])
-                    workspaces[size] = cells.Workspace(x.shape[0], parameters, room)
+                    room = cells.padded(size, parameters.hidden)
+                    workspaces[size] = cells.workspace(x.shape[0], parameters, room)
                 states, outputs = cells.run(parameters, x, workspaces[size])
                 loss = (outputs - y).square().mean(dim=(1, 2))
                 objective = loss
@@ -74,11 +74,11 @@ def train(
                     objective = loss + strengths * penalty.value
                     active_sum = active_sum + penalty.active.double() * size
                 gradients = torch.autograd.grad(objective.sum(), list(parameters))
-                adam.step(_flatten(Parameters(*gradients)))
+                adam.step(_flatten(gradients))
                 loss_sum = loss_sum + loss.detach().double() * size
             losses.append(loss_sum / n_sequences)
             active.append(active_sum / n_sequences)
-    final = Parameters(*(view.detach().clone() for view in parameters))
+    final = parameters.like(view.detach().clone() for view in parameters)
     return Trained(final, _columns(losses), _columns(active))
 
 
@@ -114,9 +114,9 @@ class _Adam:
         self.parameters.sub_(update)
 
 
-def _flatten(parameters: Parameters) -> Tensor:
+def _flatten(tensors: Iterable[Tensor]) -> Tensor:
     """Lay each model's parameters out as one row, filled up to whole vectors (see `padded`)."""
-    rows = torch.cat([tensor.detach().flatten(1) for tensor in parameters], dim=1)
+    rows = torch.cat([tensor.detach().flatten(1) for tensor in tensors], dim=1)
     return torch.nn.functional.pad(rows, (0, -rows.shape[1] % 32))
 
 

@@ -100,7 +100,7 @@ def train_trials(trials: list[Trial]) -> int:
         seconds = (time.perf_counter() - start) / len(missing)
         for i, trial in enumerate(missing):
             own = result.parameters.select([i])
-            weights = {name: t.cpu().numpy() for name, t in own._asdict().items()}
+            weights = {name: t.cpu().numpy() for name, t in zip(cells.TENSORS, own, strict=True)}
             curves = {"losses": result.losses[[i]], "active": result.active[[i]]}
             store.save("train", trial.key, {**weights, **curves, "seconds": seconds})
     return len(trials)
@@ -121,6 +121,7 @@ def _train_ensemble(trials: list[Trial]) -> Trained:
         first.hidden,
         inputs.shape[3],
         targets.shape[2],
+        cell=first.cell,
         gain=first.gain,
         dtype=dtype,
         device=device,
@@ -154,8 +155,8 @@ def load_trained(trial: Trial) -> Trained:
         train_trials([trial])
         arrays = store.load("train", trial.key)
     assert arrays is not None
-    weights = (torch.as_tensor(arrays[n], device=trial.device) for n in Parameters._fields)
-    return Trained(Parameters(*weights), arrays["losses"], arrays["active"])
+    weights = (torch.as_tensor(arrays[n], device=trial.device) for n in cells.TENSORS)
+    return Trained(Parameters(*weights, cell=trial.cell), arrays["losses"], arrays["active"])
 
 
 def score_trials(scorings: list[Scoring]) -> int:
@@ -252,7 +253,12 @@ def _score(scoring: Scoring) -> dict[str, float]:
 def _code(rooms: tuple[str, ...]) -> str:
     """Digest of what the named modules do: their syntax trees, comments and layout left out."""
     folder = Path(__file__).parent
-    trees = (ast.dump(ast.parse((folder / f"{room}.py").read_text("utf-8"))) for room in rooms)
+    files = [
+        file
+        for room in rooms
+        for file in (sorted((folder / room).glob("*.py")) or [folder / f"{room}.py"])
+    ]
+    trees = (ast.dump(ast.parse(file.read_text("utf-8"))) for file in files)
     return hashlib.sha256("\n".join(trees).encode()).hexdigest()
 
 

@@ -14,13 +14,16 @@ def networks(
     n_inputs: int = 1,
     n_outputs: int = 1,
     *,
+    cell: str = "gru",
     gain: float = 1.0,
     seed: int = 0,
     dtype: torch.dtype = torch.float64,
 ) -> Parameters:
     """Random networks, the same whatever their number."""
     streams = [np.random.default_rng([seed, model]) for model in range(models)]
-    return cells.initial_parameters(streams, hidden, n_inputs, n_outputs, gain=gain, dtype=dtype)
+    return cells.initial_parameters(
+        streams, hidden, n_inputs, n_outputs, cell=cell, gain=gain, dtype=dtype
+    )
 
 
 def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -28,33 +31,51 @@ def normal(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Te
     return torch.as_tensor(np.random.default_rng(seed).normal(size=shape), dtype=dtype)
 
 
-def modules(parameters: Parameters, model: int = 0) -> tuple[nn.GRU, nn.Linear]:
-    """One network as torch's GRU and linear layer."""
+def modules(parameters: Parameters, model: int = 0) -> tuple[nn.RNNBase, nn.Linear]:
+    """One network as torch's recurrent and linear layers."""
     own = [tensor[model].detach().clone() for tensor in parameters]
     _, n_inputs = own[0].shape
     n_outputs, hidden = own[4].shape
-    gru = nn.GRU(n_inputs, hidden, dtype=own[0].dtype)
+    kind = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}[parameters.cell]
+    recurrent = kind(n_inputs, hidden, dtype=own[0].dtype)
     linear = nn.Linear(hidden, n_outputs, dtype=own[0].dtype)
     with torch.no_grad():
-        for to, tensor in zip(weights(gru, linear), own, strict=True):
+        for to, tensor in zip(weights(recurrent, linear), own, strict=True):
             to.copy_(tensor)
-    return gru, linear
+    return recurrent, linear
 
 
-def weights(gru: nn.GRU, linear: nn.Linear) -> list[Tensor]:
+def weights(recurrent: nn.RNNBase, linear: nn.Linear) -> list[Tensor]:
     """The modules' weights in the order of `Parameters`."""
-    named = dict(gru.named_parameters())
+    named = dict(recurrent.named_parameters())
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     return [*(named[name] for name in names), linear.weight, linear.bias]
 
 
+def states(recurrent: nn.RNNBase, inputs: Tensor) -> Tensor:
+    """The whole states of torch's layer, (T, B, S), from inputs (T, B, D)."""
+    if not isinstance(recurrent, nn.LSTM):
+        found: Tensor = recurrent(inputs)[0]
+        return found
+    # The layer shows its memory at the end of a sequence alone: so one step after the other.
+    seen, carried = [], None
+    for x in inputs:
+        _, carried = recurrent(x[None], carried)
+        seen.append(torch.cat([part[0] for part in carried], dim=1))
+    return torch.stack(seen)
+
+
 def step(parameters: Parameters, model: int, state: Tensor, inputs: Tensor) -> Tensor:
-    """One step of torch's GRU cell from a state (H,) on inputs (D,)."""
-    w_ih, w_hh, b_ih, b_hh, _, _ = (tensor[model] for tensor in parameters)
-    return torch.gru_cell(inputs[None], state[None], w_ih, w_hh, b_ih, b_hh)[0]
+    """One step of torch's own cell from a state (S,) on inputs (D,)."""
+    own = [tensor[model] for tensor in parameters][:4]
+    if parameters.cell == "lstm":
+        hidden, memory = state[None].chunk(2, dim=1)
+        return torch.cat(torch.lstm_cell(inputs[None], (hidden, memory), *own), dim=1)[0]
+    of = {"gru": torch.gru_cell, "rnn": torch.rnn_tanh_cell}[parameters.cell]
+    return of(inputs[None], state[None], *own)[0]
 
 
 def jacobian(parameters: Parameters, model: int, state: Tensor, inputs: Tensor) -> Tensor:
-    """The Jacobian (H, H) of `step` with respect to the state, by automatic differentiation."""
+    """The Jacobian (S, S) of `step` with respect to the state, by automatic differentiation."""
     found: Tensor = torch.func.jacrev(lambda h: step(parameters, model, h, inputs))(state)
     return found

@@ -120,6 +120,19 @@ def test_a_diverged_model_stays_so_and_alone() -> None:
     assert not torch.isfinite(found[1][1]).all()
 
 
+def test_a_saturated_model_has_neither_penalty_nor_gradient() -> None:
+    """Its slopes are zero and so is its Jacobian, of which the logarithm is minus infinity."""
+    parameters = networks(2, 3, cell="rnn", gain=2.0)
+    parameters.bias_hh[0] = 1e3
+    parameters = parameters.require_grad()
+    penalty = spectral_proxy(step_of(parameters, target=0.1))
+    assert penalty.value[0] == 0 < penalty.value[1]
+    assert penalty.active.tolist() == [0, 1]
+    for gradient in gradients(parameters, penalty.value):
+        assert not gradient[0].any()
+        assert gradient[1].isfinite().all()
+
+
 # ---- the registry
 
 

@@ -1,16 +1,18 @@
 import numpy as np
 import pytest
 import torch
-from plain import jacobian, modules, networks, normal
+from plain import jacobian, modules, networks, normal, states
 from torch import Tensor
 
-from msstab import evaluation
+from msstab import cells, evaluation
 from msstab.cells import Parameters
 from msstab.evaluation import NoisyRun
 from msstab.noise import NOISES
 from msstab.tracks import Array, Data, Split
 
 UNIT = NOISES["unit"]
+
+every_cell = pytest.mark.parametrize("cell", cells.CELLS)
 
 
 def split(n: int, seed: int, *, length: int = 3, outputs: int = 1) -> Split:
@@ -70,17 +72,18 @@ def test_a_split_is_laid_out_for_one_model() -> None:
 # ---- with noise
 
 
+@every_cell
 @pytest.mark.parametrize("n_outputs", [1, 2])
-def test_without_noise_the_noisy_run_is_the_clean_one(n_outputs: int) -> None:
-    parameters = networks(2, 5, 2, n_outputs)
+def test_without_noise_the_noisy_run_is_the_clean_one(cell: str, n_outputs: int) -> None:
+    parameters = networks(2, 5, 2, n_outputs, cell=cell)
     inputs, targets = normal(6, 2, 2, 7), normal(2, n_outputs, 7, seed=1)
     run = simulate(parameters, inputs, targets, 0.0)
     torch.testing.assert_close(run.output_variance, torch.zeros(2).double(), rtol=0, atol=1e-28)
     clean = evaluation.squared_error(parameters, inputs, targets)
     torch.testing.assert_close(run.squared_error, clean, rtol=1e-12, atol=0)
     for model in range(2):
-        states, _ = modules(parameters, model)[0](inputs[:, model].transpose(1, 2))
-        power = states.detach().square().sum(2).mean(1)
+        shown, _ = modules(parameters, model)[0](inputs[:, model].transpose(1, 2))
+        power = shown.detach().square().sum(2).mean(1)
         torch.testing.assert_close(run.power[:, model], power, rtol=1e-12, atol=0)
 
 
@@ -104,15 +107,17 @@ def test_all_models_of_a_call_meet_the_same_noise() -> None:
     torch.testing.assert_close(both.power, alone.power[:, [0, 0]])
 
 
-def test_noise_is_fresh_for_every_draw_sequence_unit_and_step() -> None:
+@every_cell
+def test_noise_is_fresh_for_every_draw_sequence_unit_and_step(cell: str) -> None:
     """A sampler that notes its noise instead of adding it."""
     seen = []
 
     def note(state: Tensor, standard_normal: Tensor, sigma: float) -> Tensor:
+        assert standard_normal.shape == state.shape[1:]
         seen.append(standard_normal)
         return state
 
-    parameters = networks(1, 6, 2)
+    parameters = networks(1, 6, 2, cell=cell)
     inputs, targets = normal(4, 1, 2, 8), normal(1, 1, 8)
     noise = UNIT._replace(perturb=note)
     evaluation.noisy_run(parameters, inputs, targets, noise, 0.3, 10, np.random.default_rng(0))
@@ -122,22 +127,24 @@ def test_noise_is_fresh_for_every_draw_sequence_unit_and_step() -> None:
     assert np.std(numbers) == pytest.approx(1, abs=0.05)
 
 
+@every_cell
 @pytest.mark.parametrize("n_outputs", [1, 2])
-def test_one_step_of_noise_has_the_variance_of_its_linearisation(n_outputs: int) -> None:
+def test_one_step_of_noise_has_the_variance_of_its_linearisation(cell: str, n_outputs: int) -> None:
     # The state is zero before the first step, so that two steps carry noise once:
     # W J diag(sigma^2 h^2) J^T W^T, up to terms of fourth order in sigma.
     sigma = 0.02
-    parameters = networks(1, 5, 2, n_outputs, gain=2.0)
+    parameters = networks(1, 5, 2, n_outputs, cell=cell, gain=2.0)
     inputs, targets = normal(2, 1, 2, 3), normal(1, n_outputs, 3, seed=1)
     run = simulate(parameters, inputs, targets, sigma, draws=20_000)
-    gru, linear = modules(parameters)
+    recurrent, linear = modules(parameters)
     expected, error = 0.0, 0.0
     for b in range(3):
-        state = gru(inputs[:1, 0, :, b])[0][0].detach()
-        swing = parameters.weight_out[0] @ jacobian(parameters, 0, state, inputs[1, 0, :, b])
+        state = states(recurrent, inputs[:1, 0, None, :, b])[0, 0].detach()
+        to_hidden = jacobian(parameters, 0, state, inputs[1, 0, :, b])[:5]
+        swing = parameters.weight_out[0] @ to_hidden
         variance = float((swing * sigma * state).square().sum())
         expected += variance / 3
-        clean = linear(gru(inputs[:, 0, :, b])[0][-1]).detach()
+        clean = linear(recurrent(inputs[:, 0, :, b])[0][-1]).detach()
         error += float((clean - targets[0, :, b]).square().sum()) / 3
     assert float(run.output_variance) == pytest.approx(expected, rel=0.03)
     # Noise of mean zero adds its variance to the error, shared among the outputs.

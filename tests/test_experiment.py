@@ -105,7 +105,7 @@ class Recorder:
             **options: Any,
         ) -> Trained:
             given = {"inputs": inputs, "targets": targets, "orders": orders}
-            self.calls.append({**initial._asdict(), **given, **options})
+            self.calls.append({**vars(initial), **given, **options})
             self.sizes.append(len(inputs))
             return train(initial, inputs, targets, orders, learning_rates, **options)
 
@@ -185,6 +185,28 @@ def test_scores_are_those_of_the_trained_network_in_torchs_modules(warm: Path) -
             assert row.constant_mse == evaluation.constant_error(data, data.test)
             assert row.persistence_mse == evaluation.persistence_error(data.test)
             assert not row.diverged
+
+
+@pytest.mark.parametrize("cell", ["lstm", "rnn"])
+def test_another_cell_is_trained_and_scored_as_itself(cell: str) -> None:
+    changes = {"cell": cell, "seeds": 2, "sigma_test": 0.05, "draws": 400, "mechanism_sequences": 8}
+    studied = TINY.model_copy(update=changes)
+    found = experiment.run(studied)
+    for arm in ("baseline", "spectral_proxy"):
+        rows = found.table[(found.table.role == "selected") & (found.table.arm == arm)]
+        assert rows.seed.tolist() == [0, 1]
+        for row in rows.itertuples():
+            seed = int(str(row.seed))
+            network = experiment.trained(studied, found.chosen[arm], arm, "selected", seed)
+            assert network.parameters.cell == cell
+            recurrent, linear = modules(network.parameters)
+            inputs, targets = trials.draw_data(studied, "confirmation", seed).test
+            shown, _ = recurrent(torch.as_tensor(inputs.transpose(1, 0, 2), dtype=torch.float32))
+            error = np.mean((linear(shown[-1]).detach().numpy() - targets) ** 2)
+            assert row.test_mse == pytest.approx(float(error), rel=1e-5)
+    ran = found.table[found.table.role.isin(["selected", "untrained"])]
+    assert (ran.observed_variance / ran.predicted_variance).between(0.8, 1.2).all()
+    assert np.isfinite(ran[["proxy_radius", "power_ratio", "noisy_mse"]]).all(axis=None)
 
 
 def test_predicted_and_observed_variance_agree_and_the_placebo_does_not(warm: Path) -> None:
@@ -492,7 +514,8 @@ def keys() -> tuple[str, str]:
     return first.key, Scoring(first, second, TINY).key
 
 
-TRAINING = ["seeding", "tracks", "cells", "arms", "training", "trials"]
+CELLS = [f"cells/{file}" for file in ("ensemble", "gru", "layout", "lstm", "rnn", "sequence")]
+TRAINING = ["seeding", "tracks", *CELLS, "arms", "training", "trials"]
 SCORING = ["noise", "moments", "evaluation", "mechanism"]
 
 

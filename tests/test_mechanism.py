@@ -150,8 +150,9 @@ def test_the_observed_ratio_telescopes() -> None:
     assert float(mechanism.power_ratio(power)) == pytest.approx(float(ratios.mean()), rel=1e-12)
 
 
-def test_the_predicted_ratio_is_the_squared_norm_at_the_mean_state() -> None:
-    parameters = networks(2, 6, 2, gain=2.0)
+@pytest.mark.parametrize("cell", cells.CELLS)
+def test_the_predicted_ratio_is_the_squared_norm_at_the_mean_state(cell: str) -> None:
+    parameters = networks(2, 6, 2, cell=cell, gain=2.0)
     inputs = normal(5, 2, 2, 4)
     states, _ = cells.run(parameters, inputs)
     found = mechanism.proxy_radius(parameters, inputs, states, 0.3)

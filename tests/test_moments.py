@@ -10,6 +10,8 @@ from msstab.noise import NOISES, Noise
 
 UNIT = NOISES["unit"]
 
+every_cell = pytest.mark.parametrize("cell", cells.CELLS)
+
 
 def clean_states(parameters: Parameters, inputs: Tensor) -> Tensor:
     states, _ = cells.run(parameters, inputs)
@@ -64,15 +66,17 @@ def test_no_noise_perturbs_nothing(noise: Noise) -> None:
 # ---- along a trajectory
 
 
-def test_the_forced_moment_takes_each_steps_jacobian_and_the_state_before_it() -> None:
-    parameters, inputs = networks(2, 4, 2, gain=2.0), normal(6, 2, 2, 3)
+@every_cell
+def test_the_forced_moment_takes_each_steps_jacobian_and_the_state_before_it(cell: str) -> None:
+    parameters, inputs = networks(2, 4, 2, cell=cell, gain=2.0), normal(6, 2, 2, 3)
+    size = parameters.state_size
     states = clean_states(parameters, inputs)
     found = moments.forced_second_moment(parameters, inputs, states, UNIT, 0.3)
-    assert found.shape == (2, 3, 4, 4)
+    assert found.shape == (2, 3, size, size)
     for m in range(2):
         for b in range(3):
-            moment = torch.zeros(4, 4, dtype=torch.float64)
-            state = torch.zeros(4, dtype=torch.float64)
+            moment = torch.zeros(size, size, dtype=torch.float64)
+            state = torch.zeros(size, dtype=torch.float64)
             for t in range(6):
                 j = jacobian(parameters, m, state, inputs[t, m, :, b])
                 moment = dense_unit(moment, j, state, 0.3)
@@ -116,16 +120,19 @@ def test_a_linear_network_has_its_exact_second_moment(sigma: float) -> None:
         )
 
 
-@pytest.mark.parametrize("gain", [1.0, 2.2])
-def test_the_forced_moment_is_what_simulation_shows(gain: float) -> None:
+@pytest.mark.parametrize(
+    ("cell", "gain"), [("gru", 1.0), ("gru", 2.2), ("lstm", 2.2), ("rnn", 1.0)]
+)
+def test_the_forced_moment_is_what_simulation_shows(cell: str, gain: float) -> None:
     sigma, draws = 0.1, 20_000
-    parameters, inputs = networks(1, 8, gain=gain), normal(12, 1, 1, 2)
+    parameters, inputs = networks(1, 8, cell=cell, gain=gain), normal(12, 1, 1, 2)
+    size = parameters.state_size
     states = clean_states(parameters, inputs)
     found = moments.forced_second_moment(parameters, inputs, states, UNIT, sigma)
     for b in range(2):
-        state = torch.zeros(1, 8, draws, dtype=torch.float64)
+        state = torch.zeros(1, size, draws, dtype=torch.float64)
         for t, x in enumerate(inputs[..., [b]]):
-            noisy = UNIT.perturb(state, normal(1, 8, draws, seed=t), sigma)
+            noisy = UNIT.perturb(state, normal(1, size, draws, seed=t), sigma)
             state = cells.step(parameters, noisy, x.expand(-1, -1, draws))
         deviation = state[0] - states[-1, 0, :, [b]]
         observed = deviation @ deviation.T / draws
@@ -172,3 +179,12 @@ def test_output_variance_is_that_of_the_readout() -> None:
     w = parameters.weight_out.numpy()
     expected = np.einsum("moi,mbij,moj->mb", w, moment.numpy(), w)
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13)
+
+
+def test_output_variance_is_that_of_the_hidden_units_alone() -> None:
+    parameters = networks(3, 5, n_outputs=2, cell="lstm")
+    factor = normal(3, 4, 10, 10)
+    moment = factor @ factor.mT
+    found = moments.output_variance(parameters, moment)
+    w, shown = parameters.weight_out.numpy(), moment[..., :5, :5].numpy()
+    np.testing.assert_allclose(found, np.einsum("moi,mbij,moj->mb", w, shown, w), rtol=1e-13)

@@ -77,6 +77,11 @@ def test_a_study_cannot_be_changed() -> None:
         Study().hidden = 8  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("cell", ["gru", "lstm", "rnn"])
+def test_every_cell_can_be_named(cell: str) -> None:
+    assert Study(cell=cell).cell == parse({"cell": cell}).cell == cell
+
+
 def test_a_study_does_not_convert() -> None:
     for given in ({"hidden": "32"}, {"hidden": 32.0}, {"hidden": True}, {"sigma": "0.2"}):
         with pytest.raises(ValidationError):
@@ -92,6 +97,8 @@ def test_a_study_does_not_convert() -> None:
         ({"learning_rate": 0.1}, "did you mean learning_rates?"),
         ({"track": "dynamic"}, "track = 'dynamic': no such track; did you mean dynamics?"),
         ({"cell": "gur"}, "cell = 'gur': no such cell; did you mean gru?"),
+        ({"cell": "ltsm"}, "cell = 'ltsm': no such cell; did you mean lstm?"),
+        ({"cell": "rrn"}, "did you mean rnn? Known: gru, lstm, rnn."),
         ({"noise": "units"}, "noise = 'units': no such noise; did you mean unit?"),
         (
             {"arms": ["baseline", "spectral"]},

@@ -1,0 +1,37 @@
+"""Recurrent cells for M stacked models at once: whole sequences, single steps and Jacobians.
+
+Layout: models first, batch last. A state is (M, S, B), a sequence of inputs (T, M, D, B), so
+that every product is one batched matrix product and every elementwise operation runs over
+contiguous memory. A model's numbers do not depend on how many others share its stack. S, the
+rows of a state, is the number of hidden units H, and 2H for a cell that remembers more than it
+shows: the hidden units come first, then the rest.
+"""
+
+from msstab.cells import gru, lstm, rnn  # noqa: F401  (each adds its cell)
+from msstab.cells.ensemble import jacobian, readout, run, step, workspace
+from msstab.cells.layout import (
+    CELLS,
+    TENSORS,
+    Cell,
+    Parameters,
+    initial_parameters,
+    pad,
+    padded,
+)
+from msstab.cells.sequence import Workspace
+
+__all__ = [
+    "CELLS",
+    "TENSORS",
+    "Cell",
+    "Parameters",
+    "Workspace",
+    "initial_parameters",
+    "jacobian",
+    "pad",
+    "padded",
+    "readout",
+    "run",
+    "step",
+    "workspace",
+]

@@ -1,0 +1,147 @@
+"""Long short-term memory in torch's form; gates i, f, g, o: input, forget, candidate, output.
+
+A state is the hidden units h and, below them, the memory c, as one array of 2H rows.
+"""
+
+import torch
+from torch import Tensor
+
+from msstab.cells import layout, sequence
+from msstab.cells.layout import Cell, Parameters, pad
+
+
+def step(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
+    """Advance every model by one step: state (M, 2H, B), inputs (M, D, B) -> the next state.
+
+    Source: Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000):
+    c' = f c + i g, h' = o tanh(c').
+    """
+    enter, forget, candidate, output = _gates(parameters, state, inputs)
+    after = forget * state[:, parameters.hidden :] + enter * candidate
+    return torch.cat([output * torch.tanh(after), after], dim=1)
+
+
+def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
+    """Return the exact Jacobian of a step with respect to the state.
+
+    State (M, 2H, B) and inputs (M, D, B) -> (M, B, 2H, 2H), h before c in rows and columns.
+    Source: the chain rule; dc'/dc = diag(f) and, with s = o (1 - tanh(c')^2),
+    dc'/dh = diag(g i (1 - i)) W_hi + diag(c f (1 - f)) W_hf + diag(i (1 - g^2)) W_hg,
+    dh'/dc = diag(s f), dh'/dh = diag(s) dc'/dh + diag(tanh(c') o (1 - o)) W_ho.
+    """
+    hidden, batch = parameters.hidden, state.shape[-1]
+    state, inputs = pad(state, hidden), pad(inputs, hidden)
+    enter, forget, candidate, output = _gates(parameters, state, inputs)
+    before = state[:, hidden:]
+    shown = torch.tanh(forget * before + enter * candidate)
+    slope = output * (1 - shown * shown)
+
+    def rows(tensor: Tensor) -> Tensor:
+        return tensor[..., :batch].transpose(1, 2)
+
+    to_enter, to_forget, to_candidate, to_output = parameters.weight_hh[:, None].chunk(4, dim=2)
+    memory_by_hidden = (
+        rows(candidate * enter * (1 - enter))[..., None] * to_enter
+        + rows(before * forget * (1 - forget))[..., None] * to_forget
+        + rows(enter * (1 - candidate * candidate))[..., None] * to_candidate
+    )
+    hidden_by_hidden = (
+        rows(slope)[..., None] * memory_by_hidden
+        + rows(shown * output * (1 - output))[..., None] * to_output
+    )
+    by_hidden = torch.cat([hidden_by_hidden, memory_by_hidden], dim=-2)
+    memory_by_memory = torch.diag_embed(rows(forget))
+    hidden_by_memory = torch.diag_embed(rows(slope * forget))
+    return torch.cat([by_hidden, torch.cat([hidden_by_memory, memory_by_memory], dim=-2)], dim=-1)
+
+
+def _gates(
+    parameters: Parameters, state: Tensor, inputs: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return input gate, forget gate, candidate and output gate, each (M, H, B)."""
+    shown = state[:, : parameters.hidden]
+    from_input = torch.baddbmm(parameters.bias_ih[:, :, None], parameters.weight_ih, inputs)
+    from_state = torch.baddbmm(parameters.bias_hh[:, :, None], parameters.weight_hh, shown)
+    enter, forget, candidate, output = (from_input + from_state).chunk(4, dim=1)
+    return enter.sigmoid(), forget.sigmoid(), candidate.tanh(), output.sigmoid()
+
+
+class Workspace(sequence.Workspace):
+    """Memory for whole sequences of long short-term memory, and the passes over it."""
+
+    def __init__(self, length: int, parameters: Parameters, batch: int) -> None:
+        super().__init__(length, parameters, batch, 4 * parameters.hidden)
+        shape = self.d_state.shape
+        self.shown, self.memory = self.zeros(length, *shape), self.zeros(length + 1, *shape)
+        self.d_memory, self.scratch = self.zeros(*shape), self.zeros(*shape)
+        # Views made once: making them anew at every step would cost as much as the arithmetic.
+        self.views = [self._views(t) for t in range(length)]
+
+    def _views(self, t: int) -> tuple[Tensor, ...]:
+        gates, h = self.gates[t], self.hidden
+        enter, forget, candidate, output = gates.chunk(4, dim=1)
+        return (
+            *(self.drive[t], gates, gates[:, : 2 * h], enter, forget, candidate, output),
+            *(self.memory[t], self.memory[t + 1], self.shown[t], self.drive[t + 1, :, :h]),
+        )
+
+    def forward(
+        self,
+        inputs: Tensor,
+        weight_ih: Tensor,
+        weight_hh: Tensor,
+        bias_ih: Tensor,
+        bias_hh: Tensor,
+    ) -> Tensor:
+        """Return the states after each step (T, M, 2H, B)."""
+        sequence.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
+        for drive, gates, both, enter, forget, n, output, before, after, shown, state in self.views:
+            torch.bmm(self.weight, drive, out=gates)
+            both.sigmoid_()
+            n.tanh_()
+            output.sigmoid_()
+            torch.mul(forget, before, out=after)
+            after.addcmul_(enter, n)
+            torch.tanh(after, out=shown)
+            torch.mul(output, shown, out=state)
+        return torch.cat([self.drive[1:, :, : self.hidden], self.memory[1:]], dim=2)
+
+    def backward(
+        self, d_states: Tensor | None, d_last: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return the gradients of the four weights."""
+        h, d_gates, d_weight, scratch = self.hidden, self.d_gates, self.d_weight, self.scratch
+        d_state, d_memory = self.d_state, self.d_memory
+        d_enter, d_forget, d_candidate, d_output = d_gates.chunk(4, dim=1)
+        d_both, d_gates_t = d_gates[:, : 2 * h], d_gates.transpose(1, 2)
+        weight_t = self.weight[:, :, :h].transpose(1, 2)
+        for gradient in (d_weight, d_state, d_memory):
+            gradient.zero_()
+        if d_last is not None:
+            d_state += d_last[:, :h]
+            d_memory += d_last[:, h:]
+        sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
+        tanh_backward = torch.ops.aten.tanh_backward.grad_input
+        for t in range(self.length - 1, -1, -1):
+            drive, _, both, enter, forget, n, output, before, _, shown, _ = self.views[t]
+            if d_states is not None:
+                d_state += d_states[t, :, :h]
+                d_memory += d_states[t, :, h:]
+            torch.mul(d_state, shown, out=d_output)
+            sigmoid_backward(d_output, output, grad_input=d_output)
+            torch.mul(d_state, output, out=scratch)
+            tanh_backward(scratch, shown, grad_input=scratch)
+            d_memory += scratch
+            torch.mul(d_memory, n, out=d_enter)
+            torch.mul(d_memory, before, out=d_forget)
+            sigmoid_backward(d_both, both, grad_input=d_both)
+            torch.mul(d_memory, enter, out=scratch)
+            tanh_backward(scratch, n, grad_input=d_candidate)
+            d_weight.baddbmm_(drive, d_gates_t)
+            if t:
+                d_memory.mul_(forget)
+                torch.bmm(weight_t, d_gates, out=d_state)
+        return sequence.weight_gradients(self)
+
+
+layout.add("lstm", Cell(gates=4, parts=2, step=step, jacobian=jacobian, workspace=Workspace))

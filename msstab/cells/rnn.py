@@ -1,0 +1,79 @@
+"""Plain recurrent networks with tanh (Elman 1990), the simplest cell there is."""
+
+import torch
+from torch import Tensor
+
+from msstab.cells import layout, sequence
+from msstab.cells.layout import Cell, Parameters, pad
+
+
+def step(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
+    """Advance every model by one step: state (M, H, B), inputs (M, D, B) -> next state (M, H, B).
+
+    Source: Elman (1990) in torch's form, with two biases.
+    """
+    from_input = torch.baddbmm(parameters.bias_ih[:, :, None], parameters.weight_ih, inputs)
+    from_state = torch.baddbmm(parameters.bias_hh[:, :, None], parameters.weight_hh, state)
+    return torch.tanh(from_input + from_state)
+
+
+def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
+    """Return the exact Jacobian of a step with respect to the state.
+
+    State (M, H, B) and inputs (M, D, B) -> (M, B, H, H), rows for the next state's units.
+    Source: the chain rule, J = diag(1 - h'^2) W_hh.
+    """
+    _, hidden, batch = state.shape
+    after = step(parameters, pad(state, hidden), pad(inputs, hidden))
+    slope = (1 - after * after)[..., :batch].transpose(1, 2)
+    return slope[..., None] * parameters.weight_hh[:, None]
+
+
+class Workspace(sequence.Workspace):
+    """Memory for whole sequences of plain recurrent networks, and the passes over it."""
+
+    def __init__(self, length: int, parameters: Parameters, batch: int) -> None:
+        super().__init__(length, parameters, batch, parameters.hidden)
+        # Views made once: making them anew at every step would cost as much as the arithmetic.
+        after = self.drive[1:, :, : self.hidden]
+        self.views = list(zip(self.drive[:-1], self.gates, after, strict=True))
+
+    def forward(
+        self,
+        inputs: Tensor,
+        weight_ih: Tensor,
+        weight_hh: Tensor,
+        bias_ih: Tensor,
+        bias_hh: Tensor,
+    ) -> Tensor:
+        """Return the states after each step (T, M, H, B)."""
+        sequence.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
+        for drive, gates, after in self.views:
+            torch.bmm(self.weight, drive, out=gates)
+            after.copy_(gates.tanh_())
+        return self.drive[1:, :, : self.hidden].clone()
+
+    def backward(
+        self, d_states: Tensor | None, d_last: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return the gradients of the four weights."""
+        d_gates, d_state, d_weight = self.d_gates, self.d_state, self.d_weight
+        d_gates_t = d_gates.transpose(1, 2)
+        weight_t = self.weight[:, :, : self.hidden].transpose(1, 2)
+        d_weight.zero_()
+        d_state.zero_()
+        if d_last is not None:
+            d_state += d_last
+        tanh_backward = torch.ops.aten.tanh_backward.grad_input
+        for t in range(self.length - 1, -1, -1):
+            drive, state, _ = self.views[t]
+            if d_states is not None:
+                d_state += d_states[t]
+            tanh_backward(d_state, state, grad_input=d_gates)
+            d_weight.baddbmm_(drive, d_gates_t)
+            if t:
+                torch.bmm(weight_t, d_gates, out=d_state)
+        return sequence.weight_gradients(self)
+
+
+layout.add("rnn", Cell(gates=1, parts=1, step=step, jacobian=jacobian, workspace=Workspace))
