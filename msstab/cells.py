@@ -63,12 +63,15 @@ def initial_parameters(
     return Parameters(*(torch.as_tensor(t, dtype=dtype, device=device) for t in stacked))
 
 
-def step(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
+def step(
+    parameters: Parameters, state: Tensor, inputs: Tensor, disturbance: Tensor | None = None
+) -> Tensor:
     """Advance every model by one step: state (M, H, B), inputs (M, D, B) -> next state (M, H, B).
 
+    A `disturbance` (M, 3H, B) is added to the recurrent pre-activations W_hh h + b_hh.
     Source: Cho et al. (2014) in torch's form, where the reset gate acts after the product.
     """
-    _, update, candidate, _ = _gates(parameters, state, inputs)
+    _, update, candidate, _ = _gates(parameters, state, inputs, disturbance)
     return torch.lerp(candidate, state, update)
 
 
@@ -83,33 +86,73 @@ def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
     State (M, H, B) and inputs (M, D, B) -> (M, B, H, H), rows for the next state's units.
     Source: the theory page, J = diag(z) + diag(g_r) W_hr + diag(g_z) W_hz + diag(g_n) W_hn.
     """
+    *slopes, _, update = _slopes(parameters, state, inputs)
+    return _through(slopes, parameters.weight_hh) + torch.diag_embed(update)
+
+
+class Linearisation(NamedTuple):
+    """First derivatives of a step at one state, with leading dimensions (...), here (M, B).
+
+    `jacobian` (..., N, N) is what a deviation of the state becomes, `recurrent` (..., N, R) what
+    one of the R recurrent pre-activations does, `inputs` (..., N, D) what one of the inputs does,
+    and `weight` (..., R, N) gives the pre-activations from the state (with columns of zeros for
+    parts of a state that they do not read). `entry` (..., N, N) is what a disturbance of the
+    stored state becomes; it differs from `jacobian` where forecasts are fed back.
+    """
+
+    jacobian: Tensor
+    recurrent: Tensor
+    inputs: Tensor
+    weight: Tensor
+    entry: Tensor
+
+
+def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearisation:
+    """Return the exact derivatives of a step: state (M, H, B), inputs (M, D, B).
+
+    Source: the theory page, section 2, J_x = diag(g_r) W_ir + diag(g_z) W_iz + diag(g) W_in with
+    g = (1-z)(1-n^2), and the pre-activations' derivative [diag(g_r) diag(g_z) diag(g_n)].
+    """
+    reset, gate, candidate, outer, update = _slopes(parameters, state, inputs)
+    through = _through([reset, gate, candidate], parameters.weight_hh)
+    through = through + torch.diag_embed(update)
+    return Linearisation(
+        through,
+        torch.cat([torch.diag_embed(slope) for slope in (reset, gate, candidate)], dim=-1),
+        _through([reset, gate, outer], parameters.weight_ih),
+        parameters.weight_hh[:, None],
+        through,
+    )
+
+
+def _slopes(parameters: Parameters, state: Tensor, inputs: Tensor) -> tuple[Tensor, ...]:
+    """Return g_r, g_z, g_n, (1-z)(1-n^2) and z, each (M, B, H)."""
     _, hidden, batch = state.shape
     state, inputs = pad(state, hidden), pad(inputs, hidden)
     reset, update, candidate, recurrent = _gates(parameters, state, inputs)
     outer = (1 - update) * (1 - candidate * candidate)
     slope_reset = outer * recurrent * reset * (1 - reset)
     slope_update = (state - candidate) * update * (1 - update)
-    slope_candidate = outer * reset
+    slopes = (slope_reset, slope_update, outer * reset, outer, update)
+    return tuple(slope[..., :batch].transpose(1, 2) for slope in slopes)
 
-    def rows(tensor: Tensor) -> Tensor:
-        return tensor[..., :batch].transpose(1, 2)
 
-    to_reset, to_update, to_candidate = parameters.weight_hh[:, None].chunk(3, dim=2)
-    return (
-        rows(slope_reset)[..., None] * to_reset
-        + rows(slope_update)[..., None] * to_update
-        + rows(slope_candidate)[..., None] * to_candidate
-        + torch.diag_embed(rows(update))
-    )
+def _through(slopes: Sequence[Tensor], weight: Tensor) -> Tensor:
+    """Return the sum over gates of diag(slope) W_gate: three (M, B, H), (M, 3H, N)."""
+    blocks = weight[:, None].chunk(3, dim=2)
+    reset, update, candidate = (s[..., None] * w for s, w in zip(slopes, blocks, strict=True))
+    return reset + update + candidate
 
 
 def _gates(
-    parameters: Parameters, state: Tensor, inputs: Tensor
+    parameters: Parameters, state: Tensor, inputs: Tensor, disturbance: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return reset, update, candidate and the candidate's recurrent term, each (M, H, B)."""
     hidden = state.shape[1]
     from_input = torch.baddbmm(parameters.bias_ih[:, :, None], parameters.weight_ih, inputs)
     from_state = torch.baddbmm(parameters.bias_hh[:, :, None], parameters.weight_hh, state)
+    if disturbance is not None:
+        from_state = from_state + disturbance
     both = torch.sigmoid(from_input[:, : 2 * hidden] + from_state[:, : 2 * hidden])
     reset, update = both[:, :hidden], both[:, hidden:]
     recurrent = from_state[:, 2 * hidden :]

@@ -31,7 +31,9 @@ UNTRAINED_GAINS = (1.0, 2.2)
 """Gains of the initial weights of the networks that are scored without any training."""
 
 _TRAINING_ROOMS = ("seeding", "tracks", "cells", "arms", "training")
-_SCORING_ROOMS = (*_TRAINING_ROOMS, "noise", "moments", "evaluation", "mechanism")
+_SCORING_ROOMS = (
+    *_TRAINING_ROOMS, "operators", "noise", "moments", "evaluation", "mechanism",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,44 @@ def test_jacobians_are_those_of_automatic_differentiation(
                 assert_close(found[m, b], expected)
 
 
+@pytest.mark.parametrize("gain", [1.0, 2.2, 10.0])
+@pytest.mark.parametrize(("hidden", "batch"), [(1, 1), (5, 4), (16, 3)])
+def test_a_linearised_step_has_the_derivatives_of_automatic_differentiation(
+    gain: float, hidden: int, batch: int
+) -> None:
+    parameters = networks(2, hidden, 2, gain=gain)
+    state, inputs = normal(2, hidden, batch), normal(2, 2, batch, seed=9)
+    found = cells.linearise(parameters, state, inputs)
+    assert torch.equal(found.jacobian, cells.jacobian(parameters, state, inputs))
+    assert torch.equal(found.entry, found.jacobian)
+    assert torch.equal(found.weight[:, 0], parameters.weight_hh)
+    for m in range(2):
+        own = parameters.select([m])
+        for b in range(batch):
+            h, x = state[m, :, b], inputs[m, :, b]
+
+            def moved(error: Tensor, m: int = m, h: Tensor = h, x: Tensor = x) -> Tensor:
+                changed = parameters._replace(bias_hh=parameters.bias_hh + error)
+                return step(changed, m, h, x)
+
+            by_bias = torch.func.jacrev(moved)(torch.zeros(3 * hidden, dtype=h.dtype))
+            assert_close(found.recurrent[m, b], by_bias)
+            by_inputs = torch.func.jacrev(lambda x, own=own, h=h: step(own, 0, h, x))(x)
+            assert_close(found.inputs[m, b], by_inputs)
+
+
+def test_a_disturbance_adds_to_the_recurrent_pre_activations() -> None:
+    parameters, state, inputs = networks(2, 4, 2, gain=2.0), normal(2, 4, 16), normal(2, 2, 16)
+    disturbance = normal(2, 12, 16, seed=1)
+    found = cells.step(parameters, state, inputs, disturbance)
+    for m in range(2):
+        for b in range(16):
+            biased = parameters._replace(bias_hh=parameters.bias_hh + disturbance[:, :, b])
+            assert_close(found[m, :, b], step(biased, m, state[m, :, b], inputs[m, :, b]))
+    nothing = cells.step(parameters, state, inputs, torch.zeros_like(disturbance))
+    assert torch.equal(nothing, cells.step(parameters, state, inputs))
+
+
 def test_jacobians_are_differentiable_in_weights_and_state() -> None:
     parameters = networks(1, 3, gain=2.0).require_grad()
     state, inputs = normal(1, 3, 2).requires_grad_(), normal(1, 1, 2)

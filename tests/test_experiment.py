@@ -491,7 +491,7 @@ def keys() -> tuple[str, str]:
 
 
 TRAINING = ["seeding", "tracks", "cells", "arms", "training"]
-SCORING = ["noise", "moments", "evaluation", "mechanism"]
+SCORING = ["operators", "noise", "moments", "evaluation", "mechanism"]
 
 
 @pytest.mark.parametrize("room", TRAINING + SCORING)
