@@ -21,7 +21,7 @@ from msstab.operators import Operator
 Array = NDArray[np.float64]
 Method = Literal["auto", "dense", "reduced", "arnoldi"]
 
-LARGEST_REDUCED = 64
+LARGEST_REDUCED = 128
 """States up to which `auto` solves the reduced problem; its cost grows as N^4, an Arnoldi
 iteration's as N^3 (benchmarks/spectral_radius.py)."""
 
@@ -193,14 +193,12 @@ def _arnoldi(operator: Operator) -> tuple[float, Tensor, Tensor]:
     n = operator.jacobian.shape[-1]
     if n == 1 or not operators.apply(operator, torch.eye(n).to(operator.jacobian)).any():
         return _dense(operator)
-    # On the symmetric matrices alone: antisymmetric ones may share the eigenvalue. Weights of
-    # sqrt(2) off the diagonal keep the adjoint an adjoint.
+    # On the symmetric matrices alone: antisymmetric ones may share the eigenvalue.
     rows, columns = np.triu_indices(n)
-    weights = np.where(rows == columns, 1, np.sqrt(2))
 
     def unpacked(vector: Array) -> Tensor:
         matrix = np.zeros((n, n))
-        matrix[rows, columns] = matrix[columns, rows] = vector / weights
+        matrix[rows, columns] = matrix[columns, rows] = vector
         return torch.as_tensor(matrix).to(operator.jacobian)
 
     found = []
@@ -208,7 +206,7 @@ def _arnoldi(operator: Operator) -> tuple[float, Tensor, Tensor]:
 
         def times(vector: Array, act: Callable[[Operator, Tensor], Tensor] = act) -> Array:
             image = act(operator, unpacked(vector.ravel()))[0].cpu().numpy()
-            return np.asarray(image[rows, columns] * weights)
+            return np.asarray(image[rows, columns])
 
         size = len(rows)
         linear = scipy.sparse.linalg.LinearOperator((size, size), times, dtype=np.float64)
