@@ -15,7 +15,7 @@ from msstab import operators
 from msstab.operators import Operator
 
 MOST_STEPS, MOST_ROUNDS = 60, 20
-TOLERANCE = 1e-8
+TOLERANCE = 1e-9
 """Last Newton step, relative to the distance from the pole; the method squares the error, so that
 the root is far closer."""
 
@@ -132,8 +132,14 @@ def _root(operator: Operator, problem: _Problem, clean: Tensor) -> tuple[Tensor,
     # Without any noise, or noise that the leading mode does not meet, there may be no root.
     floor = clean * (1 + 1e-12)
     finished = torch.zeros_like(clean, dtype=torch.bool)
+    right = left = clean.new_ones(len(clean), problem.weights.shape[-1])
     for _ in range(MOST_STEPS):
-        root, right, left = _perron(_small(problem, radius))
+        root, *vectors = _perron(_small(problem, radius))
+        # What has converged stays as it is, however long the others of the batch take.
+        right, left = (
+            torch.where(finished[:, None], kept, new)
+            for kept, new in zip((right, left), vectors, strict=True)
+        )
         source, target = _sources(problem, right, left)
         resolvent = 1 / (radius[:, None, None] - problem.products)
         fall = (target.conj() * resolvent.square() * source).real.sum((-2, -1))

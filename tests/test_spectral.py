@@ -258,6 +258,17 @@ def test_one_defective_jacobian_spoils_no_other_of_its_batch() -> None:
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9)
 
 
+def test_a_matrix_has_the_same_eigenmatrices_in_any_company() -> None:
+    jacobian = linearised(3, 1, 60).jacobian[0]
+    step = Linearisation(jacobian, jacobian, jacobian, jacobian, jacobian)
+    together = spectral.eigenmatrices(NOISES["unit"].operator(step, 0.8))
+    for k in range(60):
+        own = Linearisation(*(tensor[k : k + 1] for tensor in step))
+        alone = spectral.eigenmatrices(NOISES["unit"].operator(own, 0.8))
+        for one, many in zip(alone, together, strict=True):
+            torch.testing.assert_close(one[0], many[k], rtol=0, atol=1e-13)
+
+
 def test_leading_dimensions_are_kept_and_single_precision_returned() -> None:
     operator = NOISES["weight"].operator(linearised(4, 3, 2), 0.3)
     found = spectral.spectral_radius(operator)
