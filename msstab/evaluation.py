@@ -40,6 +40,26 @@ def squared_error(parameters: Parameters, inputs: Tensor, targets: Tensor) -> Te
     return (outputs - targets).double().square().mean(dim=(1, 2))
 
 
+def noisy_step(
+    parameters: Parameters,
+    state: Tensor,
+    inputs: Tensor,
+    noise: Noise,
+    sigma: float,
+    standard_normal: Tensor,
+) -> Tensor:
+    """Advance every model by one step under noise: (M, S, B), (M, D, B) -> (M, S, B).
+
+    `standard_normal`: first the numbers that perturb the state, then those that disturb the
+    weights, one column for each sequence, the same for all models.
+    """
+    of_state = noise.state_numbers(parameters.state_size)
+    start = noise.perturb(state, standard_normal[:of_state], sigma)
+    shown = state[:, : parameters.hidden]
+    disturbance = noise.disturb(shown, parameters.weight_hh, standard_normal[of_state:], sigma)
+    return cells.step(parameters, start, inputs, disturbance)
+
+
 def noisy_run(
     parameters: Parameters,
     inputs: Tensor,
@@ -56,17 +76,18 @@ def noisy_run(
     """
     _, clean = cells.run(parameters, inputs)
     _, models, _, _ = inputs.shape
-    hidden = parameters.hidden
+    hidden, rows = parameters.hidden, parameters.weight_hh.shape[1]
     inputs = inputs.repeat_interleave(draws, dim=3)
     columns = inputs.shape[3]
     inputs = cells.pad(inputs, hidden)
     state = inputs.new_zeros(models, parameters.state_size, inputs.shape[3])
     power = []
     dtype = np.dtype(str(inputs.dtype).removeprefix("torch."))
+    numbers = noise.state_numbers(parameters.state_size) + noise.weight_numbers(rows)
     for x in inputs:
-        normal = rng.standard_normal(state.shape[1:], dtype=dtype.type)
+        normal = rng.standard_normal((numbers, inputs.shape[3]), dtype=dtype.type)
         eps = torch.as_tensor(normal, device=inputs.device)
-        state = cells.step(parameters, noise.perturb(state, eps, sigma), x)
+        state = noisy_step(parameters, state, x, noise, sigma, eps)
         power.append(state[:, :hidden, :columns].double().square().sum(1).mean(1))
     outputs = cells.readout(parameters, state)[..., :columns]
     repeated = targets.repeat_interleave(draws, dim=2)

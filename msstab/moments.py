@@ -1,11 +1,36 @@
-"""Second moments of the deviation that noise causes, predicted by the linearised network."""
+"""Second moments of the deviation that noise causes, along the trajectories of networks."""
+
+import itertools
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
 
-from msstab import cells
-from msstab.cells import Parameters
+from msstab import cells, operators
+from msstab.cells import Linearisation, Parameters
 from msstab.noise import Noise
+from msstab.operators import Operator
+
+
+def linearisations(
+    parameters: Parameters, inputs: Tensor, states: Tensor, *, closed_loop: bool = False
+) -> Iterator[Linearisation]:
+    """Yield each step's derivatives along clean states, leading dimensions (M, B).
+
+    Inputs (T, M, D, B) and the states after each step (T, M, S, B) from a zero state. With
+    `closed_loop` the readout of the unperturbed state is the next input, so that a deviation also
+    travels through the forecasts: J_cl = J + J_x W_o (the theory, section 2).
+    Raises ValueError for a closed loop whose outputs are not its inputs.
+    """
+    outputs, n_inputs = parameters.weight_out.shape[1], parameters.weight_ih.shape[2]
+    if closed_loop and outputs != n_inputs:
+        raise ValueError(f"{outputs} outputs cannot be fed back as {n_inputs} inputs")
+    for x, state in zip(inputs, _before(states), strict=True):
+        step = cells.linearise(parameters, state, x)
+        if closed_loop:
+            fed_back = step.inputs @ _readout_of_state(parameters)[:, None]
+            step = step._replace(jacobian=step.jacobian + fed_back)
+        yield step
 
 
 def forced_second_moment(
@@ -15,23 +40,52 @@ def forced_second_moment(
     noise: Noise,
     sigma: float,
     jacobian_of: tuple[Parameters, Tensor] | None = None,
+    *,
+    closed_loop: bool = False,
 ) -> Tensor:
     """Return P_T = E[d d^T] of the deviation d from the clean trajectory after the last step.
 
     Inputs (T, M, D, B) and the clean states after each step (T, M, S, B) -> (M, B, S, S), by
     P' = L_t(P) + Q_t from P = 0, exact to second order in the noise. `jacobian_of` replaces the
-    Jacobians by those of another network along its own clean states: the placebo, in which
-    everything is right except the dynamics. Source: the theory's equation (2).
+    linearised steps by those of another network along its own clean states: the placebo, in which
+    everything is right except the dynamics. `closed_loop` as in `linearisations`.
+    Source: the theory's equation (2).
     """
     other, other_states = jacobian_of or (parameters, states)
-    before = torch.cat([torch.zeros_like(states[:1]), states[:-1]])
-    other_before = torch.cat([torch.zeros_like(other_states[:1]), other_states[:-1]])
     _, models, size, batch = states.shape
     moment = states.new_zeros(models, batch, size, size)
-    for x, state, other_state in zip(inputs, before, other_before, strict=True):
-        jacobian = cells.jacobian(other, other_state, x)
-        moment = noise.propagate(moment, jacobian, state.transpose(1, 2), sigma)
+    steps = linearisations(other, inputs, other_states, closed_loop=closed_loop)
+    for step, state in zip(steps, _before(states), strict=True):
+        operator = noise.operator(step, sigma)
+        moment = operators.propagate(operator, moment, state.transpose(1, 2))
     return moment
+
+
+def growth_rate(steps: Iterable[Operator], settle: int = 0) -> Tensor:
+    """Return the mean log growth of tr P a step under P' = L_t(P): (...), in nats.
+
+    Operators of successive steps with leading dimensions (...), from P = I; the first `settle`
+    steps are left out. The exponent of order 2 of the product of noisy Jacobians; P is scaled to
+    trace 1 after every step. Raises ValueError if no step is left, or growth is not finite.
+    Source: the theory, section 5; Arnold, Random Dynamical Systems (1998), moment Lyapunov
+    exponents.
+    """
+    logs = []
+    moment: Tensor | None = None
+    for operator in steps:
+        if moment is None:
+            j = operator.jacobian
+            moment = torch.eye(j.shape[-1], dtype=j.dtype, device=j.device) / j.shape[-1]
+        moment = operators.apply(operator, moment)
+        trace = torch.diagonal(moment, dim1=-2, dim2=-1).sum(-1)
+        moment = moment / trace[..., None, None]
+        logs.append(trace.log())
+    if len(logs) <= settle:
+        raise ValueError(f"{len(logs)} steps leave none after {settle} to settle")
+    rate = torch.stack(logs[settle:]).mean(0)
+    if not rate.isfinite().all():
+        raise ValueError("the second moment vanishes, overflows or is not a number")
+    return rate
 
 
 def output_variance(parameters: Parameters, moment: Tensor) -> Tensor:
@@ -39,3 +93,44 @@ def output_variance(parameters: Parameters, moment: Tensor) -> Tensor:
     weights = parameters.weight_out[:, None]
     shown = moment[..., : parameters.hidden, : parameters.hidden]
     return torch.diagonal(weights @ shown @ weights.mT, dim1=-2, dim2=-1).sum(-1)
+
+
+def frozen_output_variance(
+    parameters: Parameters,
+    inputs: Tensor,
+    states: Tensor,
+    noise: Noise,
+    strength: float,
+    *,
+    closed_loop: bool = False,
+) -> Tensor:
+    """Return the last output's variance under weight errors drawn once for the whole run: (M, B).
+
+    Inputs (T, M, D, B) and the clean states after each step (T, M, S, B). The sum over the
+    recurrent weights of var_w |d y_T / d w|^2, exact to second order; the sensitivities obey
+    S' = J S + dF/dw, but only W_o S_T is needed, which is summed backwards from the output.
+    `closed_loop` as in `linearisations`. Raises ValueError for a structure without a frozen form.
+    Source: the theory, section 3.
+    """
+    if noise.frozen is None:
+        raise ValueError("this structure has no independent weight errors that could be frozen")
+    steps = list(linearisations(parameters, inputs, states, closed_loop=closed_loop))
+    swing = _readout_of_state(parameters)[:, None]
+    by_row, before = [], [state[:, : parameters.hidden] for state in _before(states)]
+    for step in reversed(steps):
+        by_row.append(swing @ step.recurrent)
+        swing = swing @ step.jacobian
+    sensitivity = torch.einsum("tmbor,tmhb->mborh", torch.stack(by_row[::-1]), torch.stack(before))
+    variance = noise.frozen.variance(parameters.weight_hh, strength)
+    return torch.einsum("mborh,mrh->mb", sensitivity.square(), variance)
+
+
+def _readout_of_state(parameters: Parameters) -> Tensor:
+    """Return the readout's weights of the whole state (M, O, S), zero for what it doesn't read."""
+    unread = parameters.state_size - parameters.hidden
+    return torch.nn.functional.pad(parameters.weight_out, (0, unread))
+
+
+def _before(states: Tensor) -> Iterable[Tensor]:
+    """Return the states before each step of a run that starts from zero."""
+    return itertools.chain([torch.zeros_like(states[0])], states[:-1])

@@ -1,42 +1,276 @@
-"""Noise structures: each one's sampler beside its second-moment propagation.
+"""Noise structures: each one's sampler beside its operator on second moments.
 
 Prediction and simulation of a structure stand together so that they cannot drift apart. A
-structure acts on the state before each step, h' = f(noisy h, x); linearised about the clean
-trajectory, the deviation's second moment P obeys P' = L(P) + Q, where L is homogeneous and Q is
-forced by the clean state (equation (2) of the theory: L at h = 0, Q at P = 0).
+structure acts on the state before a step or on the recurrent weights during it, anew at every
+step; `operator` says what that does to second moments once the step is linearised. Weight noise
+that is drawn once for a whole run, as in quantised weights, is no such recursion: see `Frozen`.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from msstab import operators
+from msstab.cells import Linearisation
+from msstab.operators import Operator
 from msstab.study import declare
 
 
-class Noise(NamedTuple):
-    """One structure: `perturb` for simulation, `propagate` for prediction.
+class Frozen(NamedTuple):
+    """Independent errors of the recurrent weights, drawn once for a whole run.
 
-    `perturb(state, standard_normal, sigma)`: states (..., H, B) and independent standard normal
-    numbers of that shape -> noisy states. `propagate(moment, jacobian, state, sigma)`: P and J
-    (..., H, H) and clean states (..., H) -> L(P) + Q.
+    `variance(weight, strength)`: weights (..., R, N) -> each error's variance, same shape.
+    `draw(weight, strength, rng)`: one draw of the errors, same shape.
     """
 
-    perturb: Callable[[Tensor, Tensor, float], Tensor]
-    propagate: Callable[[Tensor, Tensor, Tensor, float], Tensor]
+    variance: Callable[[Tensor, float], Tensor]
+    draw: Callable[[Tensor, float, np.random.Generator], Tensor]
 
 
-def _perturb_units(state: Tensor, standard_normal: Tensor, sigma: float) -> Tensor:
-    return state * (1 + sigma * standard_normal)
+def _unperturbed(state: Tensor, standard_normal: Tensor, strength: float) -> Tensor:
+    return state
 
 
-def _propagate_units(moment: Tensor, jacobian: Tensor, state: Tensor, sigma: float) -> Tensor:
-    power = torch.diagonal(moment, dim1=-2, dim2=-1) + state.square()
-    return jacobian @ (moment + torch.diag_embed(sigma**2 * power)) @ jacobian.mT
+def _undisturbed(
+    state: Tensor, weight: Tensor, standard_normal: Tensor, strength: float
+) -> Tensor | None:
+    return None
 
 
-NOISES: dict[str, Noise] = {"unit": Noise(_perturb_units, _propagate_units)}
-"""`unit`: h o (1 + sigma eps), one eps for each unit and step."""
+def _none(size: int) -> int:
+    return 0
 
-declare("noise", "unit")
+
+def _all(size: int) -> int:
+    return size
+
+
+class Noise(NamedTuple):
+    """One white structure: samplers for simulation, operator for prediction.
+
+    `operator(linearisation, strength)`: L of the linearised step. `perturb(state, standard_normal,
+    strength)`: states (..., N, B) -> those that the step starts from; `disturb(state, weight,
+    standard_normal, strength)`: unperturbed states and weights (..., R, N) -> what is added to the
+    recurrent pre-activations (..., R, B), or None. The standard normal numbers are independent,
+    one column for each sequence; `state_numbers(N)` and `weight_numbers(R)` say how many rows the
+    two take. `frozen`: the same errors drawn once, where the structure has such a form. A strength
+    is relative (sigma), except that of `quantisation`, which is the rounding step.
+    """
+
+    operator: Callable[[Linearisation, float], Operator]
+    perturb: Callable[[Tensor, Tensor, float], Tensor] = _unperturbed
+    disturb: Callable[[Tensor, Tensor, Tensor, float], Tensor | None] = _undisturbed
+    state_numbers: Callable[[int], int] = _none
+    weight_numbers: Callable[[int], int] = _none
+    frozen: Frozen | None = None
+
+
+def unit(pattern: Tensor | None = None) -> Noise:
+    """Return h o (1 + sigma p o eps): one eps for each unit and step.
+
+    `pattern` p (N,) gives each unit its own relative strength; None means 1. Units of a group
+    have one strength where p is constant on it. Source: the theory, section 3.
+    """
+
+    def perturb(state: Tensor, standard_normal: Tensor, sigma: float) -> Tensor:
+        if pattern is not None:
+            standard_normal = pattern.to(state)[:, None] * standard_normal
+        return state * (1 + sigma * standard_normal)
+
+    def operator(step: Linearisation, sigma: float) -> Operator:
+        n = step.entry.shape[-1]
+        strengths = step.entry.new_ones(n) if pattern is None else pattern.to(step.entry)
+        return operators.noiseless(step.jacobian)._replace(
+            directions=step.entry, weights=torch.diag((sigma * strengths).square())
+        )
+
+    return Noise(operator, perturb=perturb, state_numbers=_all)
+
+
+def gain(groups: Tensor | None = None) -> Noise:
+    """Return h (1 + sigma xi): one xi for a whole group of units and step.
+
+    `groups` (K, N) gives each group's units, 1 inside and 0 outside, or relative strengths; None
+    means one group of all units, for which L(P) = (1 + sigma^2) J P J^T.
+    Source: the theory, section 3.
+    """
+
+    def perturb(state: Tensor, standard_normal: Tensor, sigma: float) -> Tensor:
+        if groups is not None:
+            standard_normal = groups.to(state).mT @ standard_normal
+        return state * (1 + sigma * standard_normal)
+
+    def operator(step: Linearisation, sigma: float) -> Operator:
+        clean = operators.noiseless(step.jacobian)
+        if groups is not None:
+            shared = groups.to(step.entry)
+            return clean._replace(maps=sigma * step.entry[..., None, :, :] * shared[:, None, :])
+        if step.entry is step.jacobian or torch.equal(step.entry, step.jacobian):
+            return clean._replace(scale=1 + sigma**2)
+        return clean._replace(maps=sigma * step.entry[..., None, :, :])
+
+    count = 1 if groups is None else len(groups)
+    return Noise(operator, perturb=perturb, state_numbers=lambda n_units: count)
+
+
+def weight(pattern: Tensor | None = None) -> Noise:
+    """Return W o (1 + sigma p o E), E of independent standard normal numbers.
+
+    `pattern` p, broadcast against the recurrent weights (R, N), gives relative strengths: rows of
+    one gate only (`rows_of_gates`), columns of a group of units; None means 1.
+    Source: the theory, section 3.
+    """
+
+    def variance(weights: Tensor, sigma: float) -> Tensor:
+        return (sigma * _patterned(weights, pattern)).square()
+
+    def draw(weights: Tensor, sigma: float, rng: np.random.Generator) -> Tensor:
+        normal = torch.as_tensor(rng.standard_normal(weights.shape)).to(weights)
+        return sigma * _patterned(weights, pattern) * normal
+
+    return _weight_errors(Frozen(variance, draw))
+
+
+def quantisation(pattern: Tensor | None = None) -> Noise:
+    """Return W + Delta p o U, U uniform on (-1/2, 1/2): the errors of rounding to a grid.
+
+    The strength is the grid's step Delta, in the units of the weights; `pattern` as in `weight`.
+    White, the disturbance is normal with the exact mean and covariance that redrawn rounding
+    errors have given the state; a sum of N of them is nearly normal, and second moments see no
+    more. Source: the theory, section 3; Widrow & Kollar, Quantization Noise (2008), for Delta^2/12.
+    """
+
+    def variance(weights: Tensor, delta: float) -> Tensor:
+        return (delta**2 / 12) * _patterned(torch.ones_like(weights), pattern).square()
+
+    def draw(weights: Tensor, delta: float, rng: np.random.Generator) -> Tensor:
+        uniform = torch.as_tensor(rng.uniform(-0.5, 0.5, weights.shape)).to(weights)
+        return delta * _patterned(uniform, pattern)
+
+    return _weight_errors(Frozen(variance, draw))
+
+
+def low_rank(left: Tensor, right: Tensor) -> Noise:
+    """Return W + sigma u xi v^T, one xi each step: `left` u (R,), `right` v (N,).
+
+    Several ranks are a sum of such terms (`total`).
+    """
+
+    def disturb(state: Tensor, weights: Tensor, normal: Tensor, sigma: float) -> Tensor:
+        return sigma * left.to(state)[:, None] * (right.to(state) @ state)[..., None, :] * normal
+
+    def operator(step: Linearisation, sigma: float) -> Operator:
+        u, v = left.to(step.jacobian), right.to(step.jacobian)
+        return operators.noiseless(step.jacobian)._replace(
+            directions=step.recurrent @ u[:, None],
+            weights=u.new_full((1, 1), sigma**2),
+            readers=v[:, None],
+        )
+
+    return Noise(operator, disturb=disturb, weight_numbers=lambda n_rows: 1)
+
+
+def total(parts: Sequence[tuple[Noise, float]]) -> Noise:
+    """Return the sum of independent structures, each with its own strength.
+
+    The sum's own strength multiplies those: 1 leaves them as given. All parts act on the same
+    clean state, so that second moments add without cross terms. Raises ValueError without parts.
+    """
+    if not parts:
+        raise ValueError("a sum of noise structures needs at least one part")
+
+    noises, strengths = [noise for noise, _ in parts], [own for _, own in parts]
+
+    def perturb(state: Tensor, standard_normal: Tensor, strength: float) -> Tensor:
+        own = torch.split(standard_normal, [n.state_numbers(state.shape[-2]) for n in noises])
+        moves = [
+            noise.perturb(state, normal, strength * s) - state
+            for noise, s, normal in zip(noises, strengths, own, strict=True)
+        ]
+        return state + torch.stack(moves).sum(0)
+
+    def disturb(
+        state: Tensor, weights: Tensor, standard_normal: Tensor, strength: float
+    ) -> Tensor | None:
+        own = torch.split(standard_normal, [n.weight_numbers(weights.shape[-2]) for n in noises])
+        found = [
+            noise.disturb(state, weights, normal, strength * s)
+            for noise, s, normal in zip(noises, strengths, own, strict=True)
+        ]
+        present = [disturbance for disturbance in found if disturbance is not None]
+        return torch.stack(present).sum(0) if present else None
+
+    def operator(step: Linearisation, strength: float) -> Operator:
+        return functools.reduce(
+            operators.combine, (noise.operator(step, strength * own) for noise, own in parts)
+        )
+
+    return Noise(
+        operator,
+        perturb,
+        disturb,
+        lambda n_units: sum(noise.state_numbers(n_units) for noise in noises),
+        lambda n_rows: sum(noise.weight_numbers(n_rows) for noise in noises),
+        _total_frozen(parts),
+    )
+
+
+def rows_of_gates(gates: Sequence[int], hidden: int, n_gates: int = 3) -> Tensor:
+    """Return a pattern (R, 1) that is 1 on the rows of the chosen gates and 0 elsewhere.
+
+    In a GRU the gates 0, 1, 2 are reset, update and candidate. Raises IndexError for others.
+    """
+    pattern = torch.zeros(n_gates, hidden, dtype=torch.float64)
+    pattern[list(gates)] = 1
+    return pattern.reshape(-1, 1)
+
+
+def _weight_errors(frozen: Frozen) -> Noise:
+    """Return the white structure that redraws independent weight errors at every step."""
+
+    def disturb(state: Tensor, weights: Tensor, normal: Tensor, strength: float) -> Tensor:
+        # Given the state, row i receives sum_j E_ij h_j; rows and steps have errors of their own,
+        # so the sums are independent, and normal where the errors are: exactly the same process
+        # as with errors drawn weight by weight, for R numbers instead of R N.
+        return (frozen.variance(weights, strength) @ state.square()).sqrt() * normal
+
+    def operator(step: Linearisation, strength: float) -> Operator:
+        return operators.noiseless(step.jacobian)._replace(
+            directions=step.recurrent, weights=frozen.variance(step.weight, strength)
+        )
+
+    return Noise(operator, disturb=disturb, weight_numbers=_all, frozen=frozen)
+
+
+def _total_frozen(parts: Sequence[tuple[Noise, float]]) -> Frozen | None:
+    frozen = [(noise.frozen, own) for noise, own in parts if noise.frozen is not None]
+    if len(frozen) < len(parts):
+        return None
+
+    def variance(weights: Tensor, strength: float) -> Tensor:
+        return torch.stack([f.variance(weights, strength * own) for f, own in frozen]).sum(0)
+
+    def draw(weights: Tensor, strength: float, rng: np.random.Generator) -> Tensor:
+        return torch.stack([f.draw(weights, strength * own, rng) for f, own in frozen]).sum(0)
+
+    return Frozen(variance, draw)
+
+
+def _patterned(weights: Tensor, pattern: Tensor | None) -> Tensor:
+    return weights if pattern is None else weights * pattern.to(weights)
+
+
+NOISES: dict[str, Noise] = {
+    "unit": unit(),
+    "gain": gain(),
+    "weight": weight(),
+    "quantisation": quantisation(),
+}
+"""The structures that a Study may name; patterns and sums are made by the functions above."""
+
+for _name in NOISES:
+    declare("noise", _name)

@@ -23,7 +23,7 @@ DIVERGED = 100.0
 """A network whose error is more than so many times the constant forecast's has diverged."""
 
 _TRAINING_ROOMS = ("seeding", "tracks", "cells", "arms", "training", "trials")
-_SCORING_ROOMS = (*_TRAINING_ROOMS, "noise", "moments", "evaluation", "mechanism")
+_SCORING_ROOMS = (*_TRAINING_ROOMS, "operators", "noise", "moments", "evaluation", "mechanism")
 
 
 @dataclass(frozen=True)

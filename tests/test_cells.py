@@ -191,6 +191,49 @@ def test_jacobians_are_those_of_automatic_differentiation(
 
 
 @every_cell
+@pytest.mark.parametrize("gain", [1.0, 2.2, 10.0])
+@pytest.mark.parametrize(("hidden", "batch"), [(1, 1), (5, 4), (16, 3)])
+def test_a_linearised_step_has_the_derivatives_of_automatic_differentiation(
+    cell: str, gain: float, hidden: int, batch: int
+) -> None:
+    parameters = networks(2, hidden, 2, cell=cell, gain=gain)
+    state, inputs = normal(2, parameters.state_size, batch), normal(2, 2, batch, seed=9)
+    found = cells.linearise(parameters, state, inputs)
+    assert torch.equal(found.jacobian, cells.jacobian(parameters, state, inputs))
+    assert torch.equal(found.entry, found.jacobian)
+    assert torch.equal(found.weight[:, 0, :, :hidden], parameters.weight_hh)
+    assert not found.weight[..., hidden:].any()
+    for m in range(2):
+        own = parameters.select([m])
+        for b in range(batch):
+            h, x = state[m, :, b], inputs[m, :, b]
+
+            def moved(error: Tensor, own: Parameters = own, h: Tensor = h, x: Tensor = x) -> Tensor:
+                *weights, bias_hh, weight_out, bias_out = own
+                return step(own.like([*weights, bias_hh + error, weight_out, bias_out]), 0, h, x)
+
+            by_bias = torch.func.jacrev(moved)(torch.zeros_like(own.bias_hh[0]))
+            assert_close(found.recurrent[m, b], by_bias)
+            by_inputs = torch.func.jacrev(lambda x, own=own, h=h: step(own, 0, h, x))(x)
+            assert_close(found.inputs[m, b], by_inputs)
+
+
+@every_cell
+def test_a_disturbance_adds_to_the_recurrent_pre_activations(cell: str) -> None:
+    parameters = networks(2, 4, 2, cell=cell, gain=2.0)
+    state, inputs = normal(2, parameters.state_size, 16), normal(2, 2, 16)
+    disturbance = normal(2, parameters.weight_hh.shape[1], 16, seed=1)
+    found = cells.step(parameters, state, inputs, disturbance)
+    *weights, bias_hh, weight_out, bias_out = parameters
+    for b in range(16):
+        biased = parameters.like([*weights, bias_hh + disturbance[:, :, b], weight_out, bias_out])
+        for m in range(2):
+            assert_close(found[m, :, b], step(biased, m, state[m, :, b], inputs[m, :, b]))
+    nothing = cells.step(parameters, state, inputs, torch.zeros_like(disturbance))
+    assert torch.equal(nothing, cells.step(parameters, state, inputs))
+
+
+@every_cell
 def test_jacobians_are_differentiable_in_weights_and_state(cell: str) -> None:
     parameters = networks(1, 3, cell=cell, gain=2.0).require_grad()
     state, inputs = normal(1, parameters.state_size, 2).requires_grad_(), normal(1, 1, 2)

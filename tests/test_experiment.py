@@ -514,9 +514,11 @@ def keys() -> tuple[str, str]:
     return first.key, Scoring(first, second, TINY).key
 
 
-CELLS = [f"cells/{file}" for file in ("ensemble", "gru", "layout", "lstm", "rnn", "sequence")]
+CELLS = [
+    f"cells/{file}" for file in ("ensemble", "gru", "layout", "linear", "lstm", "rnn", "sequence")
+]
 TRAINING = ["seeding", "tracks", *CELLS, "arms", "training", "trials"]
-SCORING = ["noise", "moments", "evaluation", "mechanism"]
+SCORING = ["operators", "noise", "moments", "evaluation", "mechanism"]
 
 
 @pytest.mark.parametrize("room", TRAINING + SCORING)

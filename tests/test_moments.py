@@ -1,12 +1,15 @@
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 from plain import jacobian, networks, normal
 from torch import Tensor
 
-from msstab import cells, moments
+from msstab import cells, evaluation, moments, noise, operators
 from msstab.cells import Parameters
 from msstab.noise import NOISES, Noise
+from msstab.operators import Operator
 
 UNIT = NOISES["unit"]
 
@@ -18,9 +21,6 @@ def clean_states(parameters: Parameters, inputs: Tensor) -> Tensor:
     return states
 
 
-# ---- one step of a noise structure
-
-
 def dense_unit(moment: Tensor, jacobian: Tensor, state: Tensor, sigma: float) -> Tensor:
     """(J kron J) (I + s^2 E) vec P + s^2 (J kron J) vec diag(h^2); E keeps the diagonal of P."""
     n = len(state)
@@ -29,38 +29,6 @@ def dense_unit(moment: Tensor, jacobian: Tensor, state: Tensor, sigma: float) ->
     forcing = torch.diag(state**2).flatten()
     vector = lift @ (torch.eye(n * n, dtype=moment.dtype) + sigma**2 * selector) @ moment.flatten()
     return (vector + sigma**2 * lift @ forcing).view(n, n)
-
-
-@pytest.mark.parametrize("n", [1, 3, 8])
-@pytest.mark.parametrize("sigma", [0.0, 0.2, 1.5])
-def test_unit_noise_propagates_as_the_dense_lifted_operator_says(n: int, sigma: float) -> None:
-    factor, jacobians, states = normal(4, n, n), normal(4, n, n, seed=1), normal(4, n, seed=2)
-    moment = factor @ factor.mT
-    found = UNIT.propagate(moment, jacobians, states, sigma)
-    for k in range(4):
-        expected = dense_unit(moment[k], jacobians[k], states[k], sigma)
-        torch.testing.assert_close(
-            found[k], expected, rtol=0, atol=1e-12 * float(expected.abs().max())
-        )
-
-
-@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
-def test_what_is_simulated_is_what_is_predicted(noise: Noise) -> None:
-    """One linear step from a random deviation, by the sampler and by the propagation."""
-    n, draws, sigma = 3, 400_000, 0.5
-    factor, j, state = normal(n, n), normal(n, n, seed=1), normal(n, seed=2)
-    deviation = factor @ normal(n, draws, seed=3)
-    noisy = noise.perturb(state[:, None] + deviation, normal(n, draws, seed=4), sigma)
-    after = j @ (noisy - state[:, None])
-    expected = noise.propagate(factor @ factor.T, j, state, sigma)
-    # An entry of a covariance from 400 000 draws errs by less than 0.5% of the largest.
-    assert (after @ after.T / draws - expected).abs().max() < 0.01 * expected.abs().max()
-
-
-@pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES)
-def test_no_noise_perturbs_nothing(noise: Noise) -> None:
-    state = normal(2, 3, 4)
-    assert torch.equal(noise.perturb(state, normal(2, 3, 4, seed=1), 0.0), state)
 
 
 # ---- along a trajectory
@@ -188,3 +156,233 @@ def test_output_variance_is_that_of_the_hidden_units_alone() -> None:
     found = moments.output_variance(parameters, moment)
     w, shown = parameters.weight_out.numpy(), moment[..., :5, :5].numpy()
     np.testing.assert_allclose(found, np.einsum("moi,mbij,moj->mb", w, shown, w), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("structure", "strength"),
+    [
+        (NOISES["gain"], 0.05),
+        (NOISES["weight"], 0.05),
+        (NOISES["quantisation"], 0.05),
+        (noise.total([(NOISES["unit"], 1.0), (NOISES["weight"], 1.0)]), 0.05),
+    ],
+    ids=["gain", "weight", "quantisation", "sum"],
+)
+def test_the_output_varies_as_predicted_under_every_structure(
+    structure: Noise, strength: float
+) -> None:
+    parameters, inputs = networks(1, 8, gain=2.2), normal(12, 1, 1, 2)
+    states = clean_states(parameters, inputs)
+    moment = moments.forced_second_moment(parameters, inputs, states, structure, strength)
+    predicted = moments.output_variance(parameters, moment).mean()
+    rng = np.random.default_rng(0)
+    run = evaluation.noisy_run(
+        parameters, inputs, torch.zeros(1, 1, 2).double(), structure, strength, 20_000, rng
+    )
+    assert float(run.output_variance) == pytest.approx(float(predicted), rel=0.05)
+
+
+# ---- forecasts fed back
+
+
+def closed_loop_step(parameters: Parameters, m: int, state: Tensor) -> Tensor:
+    """One step on the readout of the state before it."""
+    own = parameters.select([m])
+    h = state[None, :, None]
+    return cells.step(own, h, cells.readout(own, h))[0, :, 0]
+
+
+def test_the_closed_loops_jacobian_is_that_of_automatic_differentiation() -> None:
+    parameters = networks(2, 5, 2, 2, gain=2.0)
+    state = 0.3 * normal(2, 5, 3)
+    states = torch.stack([state, state])
+    inputs = torch.stack([torch.zeros(2, 2, 3).double(), cells.readout(parameters, state)])
+    *_, found = moments.linearisations(parameters, inputs, states, closed_loop=True)
+    *_, opened = moments.linearisations(parameters, inputs, states)
+    for m in range(2):
+        for b in range(3):
+            expected = torch.func.jacrev(lambda h, m=m: closed_loop_step(parameters, m, h))(
+                state[m, :, b]
+            )
+            assert (found.jacobian[m, b] - expected).abs().max() < 1e-12
+    assert torch.equal(found.entry, opened.jacobian)
+
+
+def test_outputs_that_are_not_inputs_cannot_be_fed_back() -> None:
+    parameters, inputs = networks(1, 4, 2), normal(3, 1, 2, 1)
+    states = clean_states(parameters, inputs)
+    with pytest.raises(ValueError, match="1 outputs cannot be fed back as 2 inputs"):
+        next(iter(moments.linearisations(parameters, inputs, states, closed_loop=True)))
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_a_free_run_varies_as_the_closed_loop_predicts(name: str) -> None:
+    structure, strength, draws, steps = NOISES[name], 0.03, 20_000, 8
+    parameters = networks(1, 6, gain=2.2)
+    parameters = dataclasses.replace(parameters, weight_out=4 * parameters.weight_out)
+    count = structure.state_numbers(6) + structure.weight_numbers(18)
+    state = torch.zeros(1, 6, 1, dtype=torch.float64)
+    noisy = state.expand(1, 6, draws)
+    states, inputs = [], []
+    for t in range(steps):
+        inputs.append(cells.readout(parameters, state))
+        fed_back = cells.readout(parameters, noisy)
+        state = cells.step(parameters, state, inputs[-1])
+        normals = normal(count, draws, seed=t)
+        noisy = evaluation.noisy_step(parameters, noisy, fed_back, structure, strength, normals)
+        states.append(state)
+    args = (parameters, torch.stack(inputs), torch.stack(states), structure, strength)
+    moment = moments.forced_second_moment(*args, closed_loop=True)
+    opened = moments.forced_second_moment(*args)
+    observed = (noisy - state).square().sum(1).mean()
+    assert float(observed) == pytest.approx(float(moment[0, 0].trace()), rel=0.05)
+    # The feedback must matter for the comparison to say anything about it.
+    assert abs(float(moment[0, 0].trace() / opened[0, 0].trace()) - 1) > 0.2
+
+
+# ---- noise drawn once for a whole run
+
+
+@pytest.mark.parametrize("closed_loop", [False, True])
+def test_frozen_sensitivities_are_those_of_automatic_differentiation(closed_loop: bool) -> None:
+    parameters, inputs = networks(2, 3, 2, 2, gain=2.0), normal(5, 2, 2, 3)
+    if closed_loop:
+        states, fed = free_run(parameters, normal(2, 2, 3), 5)
+        inputs = fed
+    else:
+        states = clean_states(parameters, inputs)
+    structure = noise.total([(NOISES["weight"], 1.0), (NOISES["quantisation"], 0.5)])
+    found = moments.frozen_output_variance(
+        parameters, inputs, states, structure, 0.3, closed_loop=closed_loop
+    )
+
+    def outputs(weight_hh: Tensor) -> Tensor:
+        changed = dataclasses.replace(parameters, weight_hh=weight_hh)
+        if closed_loop:
+            after, _ = free_run(changed, inputs[0], 5)
+        else:
+            state = torch.zeros_like(states[0])
+            for x in inputs:
+                state = cells.step(changed, state, x)
+            after = state[None]
+        return cells.readout(changed, after[-1])
+
+    sensitivity = torch.func.jacrev(outputs)(parameters.weight_hh)
+    variance = (0.3 * parameters.weight_hh).square() + 0.15**2 / 12
+    for m in range(2):
+        expected = (sensitivity[m, :, :, m].square() * variance[m]).sum((0, 2, 3))
+        torch.testing.assert_close(found[m], expected, rtol=1e-10, atol=0)
+
+
+def free_run(parameters: Parameters, first: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+    """States and inputs of a run whose forecasts are its next inputs."""
+    state = first.new_zeros(len(parameters.bias_hh), parameters.weight_hh.shape[2], first.shape[-1])
+    states, inputs = [], [first]
+    for _ in range(steps):
+        state = cells.step(parameters, state, inputs[-1])
+        states.append(state)
+        inputs.append(cells.readout(parameters, state))
+    return torch.stack(states), torch.stack(inputs[:-1])
+
+
+@pytest.mark.parametrize(("name", "strength"), [("weight", 0.03), ("quantisation", 0.05)])
+def test_networks_of_wrong_weights_vary_as_the_frozen_form_predicts(
+    name: str, strength: float
+) -> None:
+    draws, structure = 8_000, NOISES[name]
+    parameters, inputs = networks(1, 6, gain=2.0), normal(20, 1, 1, 1)
+    states = clean_states(parameters, inputs)
+    args = (parameters, inputs, states, structure, strength)
+    predicted = float(moments.frozen_output_variance(*args))
+    assert structure.frozen is not None
+    many = parameters.select([0] * draws)
+    errors = structure.frozen.draw(many.weight_hh, strength, np.random.default_rng(0))
+    wrong = dataclasses.replace(many, weight_hh=many.weight_hh + errors)
+    _, outputs = cells.run(wrong, inputs.expand(20, draws, 1, 1))
+    _, clean = cells.run(parameters, inputs)
+    observed = float((outputs - clean).square().mean())
+    assert observed == pytest.approx(predicted, rel=0.05)
+    # White noise of the same size is another thing.
+    white = moments.output_variance(parameters, moments.forced_second_moment(*args))
+    assert abs(float(white) / observed - 1) > 0.15
+
+
+def test_noise_of_the_state_has_no_frozen_form() -> None:
+    parameters, inputs = networks(1, 4), normal(3, 1, 1, 1)
+    states = clean_states(parameters, inputs)
+    with pytest.raises(ValueError, match="frozen"):
+        moments.frozen_output_variance(parameters, inputs, states, UNIT, 0.1)
+
+
+# ---- growth
+
+
+def scaled(factor: float) -> Operator:
+    """A rotation that grows: P -> factor P in every direction of symmetric matrices' trace."""
+    rotation = torch.linalg.qr(normal(4, 4))[0]
+    return operators.noiseless(factor**0.5 * rotation)
+
+
+def test_growth_is_the_mean_log_factor_after_settling() -> None:
+    steps = [scaled(factor) for factor in (7.0, 2.0, 3.0, 0.5)]
+    found = moments.growth_rate(steps, settle=1)
+    assert float(found) == pytest.approx(np.log(2 * 3 * 0.5) / 3, abs=1e-12)
+
+
+def test_growth_neither_overflows_nor_vanishes_in_long_runs() -> None:
+    for factor in (1e-9, 1e9):
+        found = moments.growth_rate([scaled(factor)] * 500)
+        assert float(found) == pytest.approx(np.log(factor), rel=1e-12)
+
+
+def test_growth_is_that_of_the_product_of_the_operators() -> None:
+    parameters, inputs = networks(2, 4, 2, gain=2.0), normal(6, 2, 2, 3)
+    states = clean_states(parameters, inputs)
+    steps = [
+        NOISES["weight"].operator(s, 0.3)
+        for s in moments.linearisations(parameters, inputs, states)
+    ]
+    found = moments.growth_rate(steps)
+    product = torch.eye(16, dtype=torch.float64)
+    for step in steps:
+        product = operators.matrix(step) @ product
+    traces = (product @ torch.eye(4).double().flatten())[..., ::5].sum(-1) / 4
+    torch.testing.assert_close(found, traces.log() / 6)
+
+
+@pytest.mark.parametrize(("steps", "message"), [([], "leave none"), ([scaled(0.0)], "vanishes")])
+def test_growth_that_cannot_be_measured_is_an_error(steps: list[Operator], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        moments.growth_rate(steps)
+
+
+@pytest.mark.parametrize("cell", cells.CELLS)
+def test_every_cells_outputs_vary_as_predicted_under_weight_noise(cell: str) -> None:
+    parameters, inputs = networks(1, 6, cell=cell, gain=1.5), normal(12, 1, 1, 2)
+    states = clean_states(parameters, inputs)
+    structure, strength, draws = NOISES["weight"], 0.05, 20_000
+    moment = moments.forced_second_moment(parameters, inputs, states, structure, strength)
+    predicted = float(moments.output_variance(parameters, moment).mean())
+    targets = torch.zeros(1, 1, 2, dtype=inputs.dtype)
+    rng = np.random.default_rng(0)
+    run = evaluation.noisy_run(parameters, inputs, targets, structure, strength, draws, rng)
+    assert float(run.output_variance) == pytest.approx(predicted, rel=0.05)
+
+
+@pytest.mark.parametrize("cell", cells.CELLS)
+def test_every_cells_closed_loop_feeds_the_readout_back(cell: str) -> None:
+    parameters, inputs = networks(1, 4, cell=cell, gain=2.0), normal(3, 1, 1, 2)
+    states = clean_states(parameters, inputs)
+    steps = moments.linearisations(parameters, inputs, states, closed_loop=True)
+    before = torch.cat([torch.zeros_like(states[:1]), states[:-1]])
+    for x, h, found in zip(inputs, before, steps, strict=True):
+        for b in range(2):
+
+            def fed_back(h: Tensor, x: Tensor = x, h0: Tensor = h, b: int = b) -> Tensor:
+                change = parameters.weight_out[0] @ (h - h0[0, :, b])[: parameters.hidden]
+                return cells.step(parameters, h[None, :, None], x[:, :, b : b + 1] + change)[
+                    0, :, 0
+                ]
+
+            expected = torch.func.jacrev(fed_back)(h[0, :, b])
+            np.testing.assert_allclose(found.jacobian[0, b], expected, atol=1e-12)

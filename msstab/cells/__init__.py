@@ -8,7 +8,7 @@ shows: the hidden units come first, then the rest.
 """
 
 from msstab.cells import gru, lstm, rnn  # noqa: F401  (each adds its cell)
-from msstab.cells.ensemble import jacobian, readout, run, step, workspace
+from msstab.cells.ensemble import jacobian, linearise, readout, run, step, workspace
 from msstab.cells.layout import (
     CELLS,
     TENSORS,
@@ -18,16 +18,19 @@ from msstab.cells.layout import (
     pad,
     padded,
 )
+from msstab.cells.linear import Linearisation
 from msstab.cells.sequence import Workspace
 
 __all__ = [
     "CELLS",
     "TENSORS",
     "Cell",
+    "Linearisation",
     "Parameters",
     "Workspace",
     "initial_parameters",
     "jacobian",
+    "linearise",
     "pad",
     "padded",
     "readout",

@@ -6,24 +6,35 @@ import torch
 from torch import Tensor
 
 from msstab.cells.layout import CELLS, Parameters, pad
+from msstab.cells.linear import Linearisation
 from msstab.cells.sequence import Workspace
 
 
-def step(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
+def step(
+    parameters: Parameters, state: Tensor, inputs: Tensor, disturbance: Tensor | None = None
+) -> Tensor:
     """Advance every model by one step: state (M, S, B), inputs (M, D, B) -> next state (M, S, B).
 
+    A `disturbance` (M, GH, B) is added to the recurrent pre-activations W_hh h + b_hh.
     Source: each cell's own `step`.
     """
-    return CELLS[parameters.cell].step(parameters, state, inputs)
+    return CELLS[parameters.cell].step(parameters, state, inputs, disturbance)
+
+
+def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearisation:
+    """Return the exact derivatives of a step: state (M, S, B), inputs (M, D, B).
+
+    Source: each cell's own `linearise`.
+    """
+    return CELLS[parameters.cell].linearise(parameters, state, inputs)
 
 
 def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
     """Return the exact Jacobian of a step with respect to the whole state.
 
     State (M, S, B) and inputs (M, D, B) -> (M, B, S, S), rows for the next state.
-    Source: each cell's own `jacobian`.
     """
-    return CELLS[parameters.cell].jacobian(parameters, state, inputs)
+    return linearise(parameters, state, inputs).jacobian
 
 
 def readout(parameters: Parameters, state: Tensor) -> Tensor:

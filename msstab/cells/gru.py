@@ -5,50 +5,55 @@ from torch import Tensor
 
 from msstab.cells import layout, sequence
 from msstab.cells.layout import Cell, Parameters, pad
+from msstab.cells.linear import Linearisation, diagonals, through
 
 
-def step(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
+def step(
+    parameters: Parameters, state: Tensor, inputs: Tensor, disturbance: Tensor | None = None
+) -> Tensor:
     """Advance every model by one step: state (M, H, B), inputs (M, D, B) -> next state (M, H, B).
 
+    A `disturbance` (M, 3H, B) is added to the recurrent pre-activations W_hh h + b_hh.
     Source: Cho et al. (2014) in torch's form, where the reset gate acts after the product.
     """
-    _, update, candidate, _ = _gates(parameters, state, inputs)
+    _, update, candidate, _ = _gates(parameters, state, inputs, disturbance)
     return torch.lerp(candidate, state, update)
 
 
-def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
-    """Return the exact Jacobian of a step with respect to the state.
+def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearisation:
+    """Return the exact derivatives of a step: state (M, H, B), inputs (M, D, B).
 
-    State (M, H, B) and inputs (M, D, B) -> (M, B, H, H), rows for the next state's units.
-    Source: the theory page, J = diag(z) + diag(g_r) W_hr + diag(g_z) W_hz + diag(g_n) W_hn.
+    Source: the theory page, J = diag(z) + diag(g_r) W_hr + diag(g_z) W_hz + diag(g_n) W_hn,
+    J_x = diag(g_r) W_ir + diag(g_z) W_iz + diag(g) W_in with g = (1-z)(1-n^2), and the
+    pre-activations' derivative [diag(g_r) diag(g_z) diag(g_n)].
     """
     _, hidden, batch = state.shape
     state, inputs = pad(state, hidden), pad(inputs, hidden)
     reset, update, candidate, recurrent = _gates(parameters, state, inputs)
     outer = (1 - update) * (1 - candidate * candidate)
-    slope_reset = outer * recurrent * reset * (1 - reset)
-    slope_update = (state - candidate) * update * (1 - update)
-    slope_candidate = outer * reset
-
-    def rows(tensor: Tensor) -> Tensor:
-        return tensor[..., :batch].transpose(1, 2)
-
-    to_reset, to_update, to_candidate = parameters.weight_hh[:, None].chunk(3, dim=2)
-    return (
-        rows(slope_reset)[..., None] * to_reset
-        + rows(slope_update)[..., None] * to_update
-        + rows(slope_candidate)[..., None] * to_candidate
-        + torch.diag_embed(rows(update))
+    by_reset = outer * recurrent * reset * (1 - reset)
+    by_update = (state - candidate) * update * (1 - update)
+    slopes = [by_reset, by_update, outer * reset, outer, update]
+    g_r, g_z, g_n, g, z = (slope[..., :batch].transpose(1, 2) for slope in slopes)
+    jacobian = through([g_r, g_z, g_n], parameters.weight_hh) + torch.diag_embed(z)
+    return Linearisation(
+        jacobian,
+        diagonals([g_r, g_z, g_n]),
+        through([g_r, g_z, g], parameters.weight_ih),
+        parameters.weight_hh[:, None],
+        jacobian,
     )
 
 
 def _gates(
-    parameters: Parameters, state: Tensor, inputs: Tensor
+    parameters: Parameters, state: Tensor, inputs: Tensor, disturbance: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return reset, update, candidate and the candidate's recurrent term, each (M, H, B)."""
     hidden = state.shape[1]
     from_input = torch.baddbmm(parameters.bias_ih[:, :, None], parameters.weight_ih, inputs)
     from_state = torch.baddbmm(parameters.bias_hh[:, :, None], parameters.weight_hh, state)
+    if disturbance is not None:
+        from_state = from_state + disturbance
     both = torch.sigmoid(from_input[:, : 2 * hidden] + from_state[:, : 2 * hidden])
     reset, update = both[:, :hidden], both[:, hidden:]
     recurrent = from_state[:, 2 * hidden :]
@@ -152,4 +157,4 @@ class Workspace(sequence.Workspace):
         )
 
 
-layout.add("gru", Cell(gates=3, parts=1, step=step, jacobian=jacobian, workspace=Workspace))
+layout.add("gru", Cell(gates=3, parts=1, step=step, linearise=linearise, workspace=Workspace))

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from msstab.cells.linear import Linearisation
 from msstab.study import declare
 
 if TYPE_CHECKING:
@@ -22,14 +23,14 @@ class Cell(NamedTuple):
     """One kind of cell: its shape and its functions.
 
     The weights have `gates` blocks of H rows, a state has `parts` of them, the hidden units
-    first. `step` and `jacobian` are those of the package; `workspace(length, parameters, batch)`
+    first. `step` and `linearise` are those of the package; `workspace(length, parameters, batch)`
     makes the memory for whole sequences.
     """
 
     gates: int
     parts: int
-    step: Callable[["Parameters", Tensor, Tensor], Tensor]
-    jacobian: Callable[["Parameters", Tensor, Tensor], Tensor]
+    step: Callable[["Parameters", Tensor, Tensor, Tensor | None], Tensor]
+    linearise: Callable[["Parameters", Tensor, Tensor], Linearisation]
     workspace: Callable[[int, "Parameters", int], "Workspace"]
 
 

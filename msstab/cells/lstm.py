@@ -8,23 +8,26 @@ from torch import Tensor
 
 from msstab.cells import layout, sequence
 from msstab.cells.layout import Cell, Parameters, pad
+from msstab.cells.linear import Linearisation, diagonals, through
 
 
-def step(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
+def step(
+    parameters: Parameters, state: Tensor, inputs: Tensor, disturbance: Tensor | None = None
+) -> Tensor:
     """Advance every model by one step: state (M, 2H, B), inputs (M, D, B) -> the next state.
 
+    A `disturbance` (M, 4H, B) is added to the recurrent pre-activations W_hh h + b_hh.
     Source: Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000):
     c' = f c + i g, h' = o tanh(c').
     """
-    enter, forget, candidate, output = _gates(parameters, state, inputs)
+    enter, forget, candidate, output = _gates(parameters, state, inputs, disturbance)
     after = forget * state[:, parameters.hidden :] + enter * candidate
     return torch.cat([output * torch.tanh(after), after], dim=1)
 
 
-def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
-    """Return the exact Jacobian of a step with respect to the state.
+def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearisation:
+    """Return the exact derivatives of a step, h before c: state (M, 2H, B), inputs (M, D, B).
 
-    State (M, 2H, B) and inputs (M, D, B) -> (M, B, 2H, 2H), h before c in rows and columns.
     Source: the chain rule; dc'/dc = diag(f) and, with s = o (1 - tanh(c')^2),
     dc'/dh = diag(g i (1 - i)) W_hi + diag(c f (1 - f)) W_hf + diag(i (1 - g^2)) W_hg,
     dh'/dc = diag(s f), dh'/dh = diag(s) dc'/dh + diag(tanh(c') o (1 - o)) W_ho.
@@ -35,33 +38,43 @@ def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
     before = state[:, hidden:]
     shown = torch.tanh(forget * before + enter * candidate)
     slope = output * (1 - shown * shown)
+    memory = [
+        candidate * enter * (1 - enter),
+        before * forget * (1 - forget),
+        enter * (1 - candidate * candidate),
+        torch.zeros_like(output),
+    ]
+    units = [slope * part for part in memory[:3]] + [shown * output * (1 - output)]
 
     def rows(tensor: Tensor) -> Tensor:
         return tensor[..., :batch].transpose(1, 2)
 
-    to_enter, to_forget, to_candidate, to_output = parameters.weight_hh[:, None].chunk(4, dim=2)
-    memory_by_hidden = (
-        rows(candidate * enter * (1 - enter))[..., None] * to_enter
-        + rows(before * forget * (1 - forget))[..., None] * to_forget
-        + rows(enter * (1 - candidate * candidate))[..., None] * to_candidate
+    units, memory = list(map(rows, units)), list(map(rows, memory))
+
+    def both(weight: Tensor) -> Tensor:
+        return torch.cat([through(units, weight), through(memory, weight)], dim=-2)
+
+    kept = [torch.diag_embed(rows(slope * forget)), torch.diag_embed(rows(forget))]
+    jacobian = torch.cat([both(parameters.weight_hh), torch.cat(kept, dim=-2)], dim=-1)
+    weight = torch.nn.functional.pad(parameters.weight_hh, (0, hidden))
+    return Linearisation(
+        jacobian,
+        torch.cat([diagonals(units), diagonals(memory)], dim=-2),
+        both(parameters.weight_ih),
+        weight[:, None],
+        jacobian,
     )
-    hidden_by_hidden = (
-        rows(slope)[..., None] * memory_by_hidden
-        + rows(shown * output * (1 - output))[..., None] * to_output
-    )
-    by_hidden = torch.cat([hidden_by_hidden, memory_by_hidden], dim=-2)
-    memory_by_memory = torch.diag_embed(rows(forget))
-    hidden_by_memory = torch.diag_embed(rows(slope * forget))
-    return torch.cat([by_hidden, torch.cat([hidden_by_memory, memory_by_memory], dim=-2)], dim=-1)
 
 
 def _gates(
-    parameters: Parameters, state: Tensor, inputs: Tensor
+    parameters: Parameters, state: Tensor, inputs: Tensor, disturbance: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return input gate, forget gate, candidate and output gate, each (M, H, B)."""
     shown = state[:, : parameters.hidden]
     from_input = torch.baddbmm(parameters.bias_ih[:, :, None], parameters.weight_ih, inputs)
     from_state = torch.baddbmm(parameters.bias_hh[:, :, None], parameters.weight_hh, shown)
+    if disturbance is not None:
+        from_state = from_state + disturbance
     enter, forget, candidate, output = (from_input + from_state).chunk(4, dim=1)
     return enter.sigmoid(), forget.sigmoid(), candidate.tanh(), output.sigmoid()
 
@@ -144,4 +157,4 @@ class Workspace(sequence.Workspace):
         return sequence.weight_gradients(self)
 
 
-layout.add("lstm", Cell(gates=4, parts=2, step=step, jacobian=jacobian, workspace=Workspace))
+layout.add("lstm", Cell(gates=4, parts=2, step=step, linearise=linearise, workspace=Workspace))

@@ -5,28 +5,40 @@ from torch import Tensor
 
 from msstab.cells import layout, sequence
 from msstab.cells.layout import Cell, Parameters, pad
+from msstab.cells.linear import Linearisation, diagonals, through
 
 
-def step(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
+def step(
+    parameters: Parameters, state: Tensor, inputs: Tensor, disturbance: Tensor | None = None
+) -> Tensor:
     """Advance every model by one step: state (M, H, B), inputs (M, D, B) -> next state (M, H, B).
 
+    A `disturbance` (M, H, B) is added to the recurrent pre-activations W_hh h + b_hh.
     Source: Elman (1990) in torch's form, with two biases.
     """
     from_input = torch.baddbmm(parameters.bias_ih[:, :, None], parameters.weight_ih, inputs)
     from_state = torch.baddbmm(parameters.bias_hh[:, :, None], parameters.weight_hh, state)
+    if disturbance is not None:
+        from_state = from_state + disturbance
     return torch.tanh(from_input + from_state)
 
 
-def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
-    """Return the exact Jacobian of a step with respect to the state.
+def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearisation:
+    """Return the exact derivatives of a step: state (M, H, B), inputs (M, D, B).
 
-    State (M, H, B) and inputs (M, D, B) -> (M, B, H, H), rows for the next state's units.
-    Source: the chain rule, J = diag(1 - h'^2) W_hh.
+    Source: the chain rule, J = diag(1 - h'^2) W_hh, J_x = diag(1 - h'^2) W_ih.
     """
     _, hidden, batch = state.shape
     after = step(parameters, pad(state, hidden), pad(inputs, hidden))
-    slope = (1 - after * after)[..., :batch].transpose(1, 2)
-    return slope[..., None] * parameters.weight_hh[:, None]
+    slopes = [(1 - after * after)[..., :batch].transpose(1, 2)]
+    jacobian = through(slopes, parameters.weight_hh)
+    return Linearisation(
+        jacobian,
+        diagonals(slopes),
+        through(slopes, parameters.weight_ih),
+        parameters.weight_hh[:, None],
+        jacobian,
+    )
 
 
 class Workspace(sequence.Workspace):
@@ -76,4 +88,4 @@ class Workspace(sequence.Workspace):
         return sequence.weight_gradients(self)
 
 
-layout.add("rnn", Cell(gates=1, parts=1, step=step, jacobian=jacobian, workspace=Workspace))
+layout.add("rnn", Cell(gates=1, parts=1, step=step, linearise=linearise, workspace=Workspace))

@@ -1,0 +1,43 @@
+"""The first derivatives of a step, whatever the cell."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Linearisation(NamedTuple):
+    """First derivatives of a step at one state, with leading dimensions (...), here (M, B).
+
+    `jacobian` (..., S, S) is what a deviation of the state becomes, `recurrent` (..., S, R) what
+    one of the R recurrent pre-activations does, `inputs` (..., S, D) what one of the inputs does,
+    and `weight` (..., R, S) gives the pre-activations from the state (with columns of zeros for
+    parts of a state that they do not read). `entry` (..., S, S) is what a disturbance of the
+    stored state becomes; it differs from `jacobian` where forecasts are fed back.
+    """
+
+    jacobian: Tensor
+    recurrent: Tensor
+    inputs: Tensor
+    weight: Tensor
+    entry: Tensor
+
+
+def diagonals(slopes: Sequence[Tensor]) -> Tensor:
+    """Return the blocks diag(slope) side by side: G times (M, B, H) -> (M, B, H, GH)."""
+    return torch.cat([torch.diag_embed(slope) for slope in slopes], dim=-1)
+
+
+def through(slopes: Sequence[Tensor], weight: Tensor) -> Tensor:
+    """Return the sum over gates of diag(slope) W_gate: G times (M, B, H), (M, GH, N).
+
+    Term by term, not as one product: the last bits of a batched product can depend on a matrix's
+    place in the batch.
+    """
+    blocks = weight[:, None].chunk(len(slopes), dim=2)
+    terms = [slope[..., None] * block for slope, block in zip(slopes, blocks, strict=True)]
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total

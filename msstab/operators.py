@@ -1,0 +1,149 @@
+"""The linear operator by which noise carries a deviation's second moment through one step.
+
+With P = E[d d^T], white noise of any structure gives P' = L(P) + Q with
+
+    L(P) = a J P J^T + sum_m B_m P B_m^T + sum_c k_c k_c^T sum_q w_cq (f_q^T P f_q)
+
+and Q the noise's part of L, with the clean state's h h^T in place of P (equation (2) of the
+theory). The channels c are noises independent of each other, each of which enters along a
+direction k_c with a variance that is read from P; the maps B_m are noises that many units share.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Operator(NamedTuple):
+    """One step's L, with leading dimensions (...) that broadcast.
+
+    `jacobian` J (..., N, N); `scale` a >= 1; `directions` k (..., N, C); `weights` w (..., C, Q),
+    not negative; `readers` f (..., N, Q), or None for the unit vectors, which read the diagonal of
+    P; `maps` B (..., K, N, N). C, Q and K may be 0.
+    """
+
+    jacobian: Tensor
+    scale: float
+    directions: Tensor
+    weights: Tensor
+    readers: Tensor | None
+    maps: Tensor
+
+
+def noiseless(jacobian: Tensor) -> Operator:
+    """Return the operator P -> J P J^T of a step without noise: J (..., N, N)."""
+    n = jacobian.shape[-1]
+    return Operator(
+        jacobian,
+        1.0,
+        jacobian.new_zeros(n, 0),
+        jacobian.new_zeros(0, n),
+        None,
+        jacobian.new_zeros(0, n, n),
+    )
+
+
+def combine(first: Operator, second: Operator) -> Operator:
+    """Return the operator of two independent noises in the same step.
+
+    Both must be of one linearised step; its Jacobian is taken from the first.
+    """
+    if first.readers is None and second.readers is None:
+        weights, readers = _cat([first.weights, second.weights], -2), None
+    else:
+        weights = _block_diagonal(first.weights, second.weights)
+        readers = _cat([reading_vectors(first), reading_vectors(second)], -1)
+    return Operator(
+        first.jacobian,
+        first.scale + second.scale - 1,
+        _cat([first.directions, second.directions], -1),
+        weights,
+        readers,
+        _cat([first.maps, second.maps], -3),
+    )
+
+
+def apply(operator: Operator, moment: Tensor) -> Tensor:
+    """Return L(P): second moments (..., N, N) -> (..., N, N)."""
+    j = operator.jacobian
+    return j @ moment @ j.mT + added(operator, moment)
+
+
+def added(operator: Operator, moment: Tensor) -> Tensor:
+    """Return what the noise adds to the clean J P J^T: P (..., N, N) -> L(P) - J P J^T."""
+    j, k, maps = operator.jacobian, operator.directions, operator.maps
+    variance = (operator.weights @ _read(moment, operator.readers)[..., None]).mT
+    found = (k * variance) @ k.mT
+    if operator.scale != 1:
+        found = found + (operator.scale - 1) * (j @ moment @ j.mT)
+    if maps.shape[-3]:
+        found = found + (maps @ moment[..., None, :, :] @ maps.mT).sum(-3)
+    return found
+
+
+def propagate(operator: Operator, moment: Tensor, state: Tensor) -> Tensor:
+    """Return P' = L(P) + Q: P (..., N, N) and the clean states before the step (..., N)."""
+    j = operator.jacobian
+    return j @ moment @ j.mT + added(operator, moment + state[..., :, None] * state[..., None, :])
+
+
+def adjoint(operator: Operator, moment: Tensor) -> Tensor:
+    """Return L*(S), with <S, L(P)> = <L*(S), P>: (..., N, N) -> (..., N, N)."""
+    j, maps = operator.jacobian, operator.maps
+    variance = _read(moment, operator.directions)[..., None, :] @ operator.weights
+    if operator.readers is None:
+        found = torch.diag_embed(variance[..., 0, :])
+    else:
+        found = (operator.readers * variance) @ operator.readers.mT
+    found = found + operator.scale * (j.mT @ moment @ j)
+    if maps.shape[-3]:
+        found = found + (maps.mT @ moment[..., None, :, :] @ maps).sum(-3)
+    return found
+
+
+def matrix(operator: Operator) -> Tensor:
+    """Return L as a matrix on row-major vec P: (..., N^2, N^2), the Kronecker lift."""
+    k, f = operator.directions, reading_vectors(operator)
+    lifted = operator.scale * _kron(operator.jacobian) + _kron(operator.maps).sum(-3)
+    return lifted + _columns(k) @ operator.weights @ _columns(f).mT
+
+
+def reading_vectors(operator: Operator) -> Tensor:
+    """Return the readers f (..., N, Q), the unit vectors where the operator has None."""
+    if operator.readers is not None:
+        return operator.readers
+    j = operator.jacobian
+    return torch.eye(j.shape[-1], dtype=j.dtype, device=j.device)
+
+
+def _read(moment: Tensor, vectors: Tensor | None) -> Tensor:
+    """Return f_q^T P f_q for every column of the vectors: (..., Q)."""
+    if vectors is None:
+        return torch.diagonal(moment, dim1=-2, dim2=-1)
+    return (vectors * (moment @ vectors)).sum(-2)
+
+
+def _kron(matrices: Tensor) -> Tensor:
+    n = matrices.shape[-1]
+    product = torch.einsum("...ij,...kl->...ikjl", matrices, matrices)
+    return product.reshape(*matrices.shape[:-2], n * n, n * n)
+
+
+def _columns(vectors: Tensor) -> Tensor:
+    """Return vec(v v^T) for every column v: (..., N, C) -> (..., N^2, C)."""
+    return (vectors[..., :, None, :] * vectors[..., None, :, :]).flatten(-3, -2)
+
+
+def _cat(tensors: list[Tensor], dim: int) -> Tensor:
+    """Concatenate along a dimension counted from the end, broadcasting those before the last."""
+    core = 3 if dim == -3 else 2
+    shapes = [t.shape[:-core] for t in tensors]
+    leading = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
+    return torch.cat([t.expand(*leading, *t.shape[-core:]) for t in tensors], dim)
+
+
+def _block_diagonal(first: Tensor, second: Tensor) -> Tensor:
+    (c, q), (d, r) = first.shape[-2:], second.shape[-2:]
+    upper = _cat([first, first.new_zeros(c, r)], -1)
+    return _cat([upper, _cat([second.new_zeros(d, q), second], -1)], -2)
