@@ -59,7 +59,9 @@ class Study(BaseModel):
     noise: str = Field("unit", description="structure of the multiplicative noise")
     sigma: NonNegative = Field(0.2, description="noise level the penalty assumes in training")
     target: Positive = Field(1.0, description="second-moment radius at which the hinge opens")
-    sigma_test: NonNegative = Field(0.2, description="noise level of the noisy test")
+    sigma_test: NonNegative = Field(
+        0.2, description="noise level of the noisy test; the step of quantisation"
+    )
     draws: int = Field(64, ge=2, description="noise draws per sequence in the noisy test")
     mechanism_sequences: int = Field(
         64, ge=2, description="test sequences on which the mechanism is measured"
