@@ -121,7 +121,7 @@ def collect(
         noisy=against_baseline(
             f"Error under noise of {study.sigma_test:g}", "penalised", "noisy_mse"
         ),
-        tuned=against_baseline("Clean test error, strength 0 allowed", "selected", "test_mse"),
+        tuned=against_baseline("Clean, strength 0 allowed", "selected", "test_mse"),
         mechanism=_test_mechanism(runs),
     )
 
