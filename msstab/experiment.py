@@ -47,8 +47,9 @@ def run(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Exp
     Tuning seeds choose every arm's configuration on validation data, the grid being widened
     until each choice is bracketed; confirmation seeds, none of which took part in tuning, then
     compare the arms. `jobs` processes share the work; the numbers do not depend on it.
-    `progress(done, total)` is told of missing trials done; the total grows with the grid. Raises
-    StudyError for a device that is not there.
+    `progress(done, total)` is told of missing work done, training and scoring a network being one
+    each; until the choices are made, the total estimates the confirmation and may grow with the
+    grid. Raises StudyError for a device that is not there.
     """
     if study.device != "cpu" and not torch.cuda.is_available():
         raise StudyError(f"device = {study.device}: torch finds no such device here; use cpu")
@@ -57,7 +58,9 @@ def run(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Exp
     for _ in range(MOST_WIDENINGS + 1):
         grid = wider
         rows = _tuning_rows(study, grid)
-        chosen, penalised = _choices(runner.table(rows))
+        # Confirmation trains and scores the baseline, and every other arm in two configurations.
+        later = 2 * (2 * len(study.arms) - 1) * study.seeds
+        chosen, penalised = _choices(runner.table(rows, later))
         picks = [(c, _penalised(arm)) for arm, c in [*chosen.items(), *penalised.items()]]
         wider = widen(grid, picks)
         if wider == grid:
@@ -100,9 +103,11 @@ class _Runner:
 
     def __init__(self, jobs: int, progress: Progress | None) -> None:
         self.jobs, self.progress = jobs, progress
-        self.done, self.total = 0, 0
+        self.done, self.total, self.later = 0, 0, 0
 
-    def table(self, rows: Sequence[_Row]) -> pd.DataFrame:
+    def table(self, rows: Sequence[_Row], later: int = 0) -> pd.DataFrame:
+        """Return the table of these rows; `later` estimates what further tables will take."""
+        self.later = later
         scorings = list({row.scoring.key: row.scoring for row in rows}.values())
         missing = [s for s in scorings if not store.path_of("score", s.key).exists()]
         needed = {t.key: t for s in missing for t in (s.trial, s.partner)}
@@ -125,7 +130,7 @@ class _Runner:
     def _report(self, done: int) -> None:
         self.done += done
         if self.progress:
-            self.progress(self.done, self.total)
+            self.progress(self.done, self.total + self.later)
 
 
 def _penalised(arm: str) -> bool:

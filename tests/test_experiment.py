@@ -578,7 +578,8 @@ def test_progress_ends_with_all_done(jobs: int) -> None:
     done, total = zip(*told, strict=True)
     assert told[0][0] == 0
     assert list(done) == sorted(done)
-    assert list(total) == sorted(total)
+    # From the first word on, the total counts the confirmation to come.
+    assert total[0] > 2 * TINY.seeds
     assert all(d <= t for d, t in told)
     folder = store.cache_folder()
     assert told[-1] == (total[-1], total[-1])
