@@ -129,10 +129,12 @@ def test_a_real_failing_chapter_reaches_the_exit_code(
     command = [sys.executable, "-c", program, str(Path(__file__).parent), "build", "--jobs", "1"]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == (
-        "error: notebooks/00_only.ipynb failed in cell 2, which begins with: 1 / 0\n"
-        "  ZeroDivisionError: division by zero\n"
-    )
+    # ZeroMQ, whose process is stopped, now and then has a last word of its own.
+    said = [line for line in done.stderr.splitlines() if not line.endswith("signaler.cpp:238)")]
+    assert said == [
+        "error: notebooks/00_only.ipynb failed in cell 2, which begins with: 1 / 0",
+        "  ZeroDivisionError: division by zero",
+    ]
     assert "00_only failed in" in done.stdout
 
 
