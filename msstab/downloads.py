@@ -65,7 +65,6 @@ def landing_numbers(results: Results) -> dict[str, str]:
         "interval_text": f"{100 * (1 - e.alpha):g}% interval {low:+.0f}% to {high:+.0f}%",
         "p_text": f"{judgement.practical_verdict}, {p_text(e.p_value)}",
         "mechanism_text": f"Predicted noise variance: {rule.finding.rule.value}",
-        "mechanism_figures": rule.finding.figures,
         "pairs": str(e.n),
     }
 
