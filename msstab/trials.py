@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from msstab import cells, evaluation, mechanism, moments, store, tracks, training
-from msstab.arms import ARMS
+from msstab import arms, cells, evaluation, mechanism, moments, store, tracks, training
+from msstab.arms import Arm
 from msstab.cells import Parameters
 from msstab.noise import NOISES
 from msstab.seeding import generator
@@ -22,8 +22,9 @@ from msstab.training import Trained
 DIVERGED = 100.0
 """A network whose error is more than so many times the constant forecast's has diverged."""
 
-_TRAINING_ROOMS = ("seeding", "tracks", "cells", "arms", "training", "trials")
-_SCORING_ROOMS = (*_TRAINING_ROOMS, "operators", "noise", "moments", "evaluation", "mechanism")
+_TRAINING_ROOMS = ("seeding", "tracks", "cells", "training", "trials")
+_ARM_ROOMS = (*_TRAINING_ROOMS, "arms", "operators", "noise", "reduced", "spectral", "moments")
+_SCORING_ROOMS = (*_ARM_ROOMS, "evaluation", "mechanism")
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Trial:
     arm: str
     learning_rate: float
     strength: float
+    noise: str
     sigma: float
     target: float
     purpose: str
@@ -47,11 +49,13 @@ class Trial:
     dtype: str
     device: str
     gain: float = 1.0
+    arm_source: str = ""
 
     @property
     def key(self) -> str:
         """Name of the trained network: its parameters, the code that trains, the versions."""
-        return digest([asdict(self), _code(_TRAINING_ROOMS), *_versions()])
+        rooms = _TRAINING_ROOMS if self.arm == "baseline" else _ARM_ROOMS
+        return digest([asdict(self), _code(rooms), *_versions()])
 
 
 class Scoring(NamedTuple):
@@ -88,15 +92,16 @@ def _data(
     return tracks.track(track).generate(streams, sizes)
 
 
-def train_trials(trials: list[Trial]) -> int:
+def train_trials(trials: list[Trial], arm: Arm | None) -> int:
     """Train what is missing of trials that differ only in seed, rate and strength, as one ensemble.
 
+    `arm` is theirs, handed over whole because a reader's own is not known in other processes.
     Returns the number of trials, done now or before.
     """
     missing = [t for t in trials if store.load("train", t.key) is None]
     if missing:
         start = time.perf_counter()
-        result = _train_ensemble(missing)
+        result = _train_ensemble(missing, arm)
         seconds = (time.perf_counter() - start) / len(missing)
         for i, trial in enumerate(missing):
             own = result.parameters.select([i])
@@ -106,7 +111,7 @@ def train_trials(trials: list[Trial]) -> int:
     return len(trials)
 
 
-def _train_ensemble(trials: list[Trial]) -> Trained:
+def _train_ensemble(trials: list[Trial], arm: Arm | None) -> Trained:
     first = trials[0]
     dtype, device = getattr(torch, first.dtype), first.device
     data = [_data(t.track, t.study_seed, t.purpose, t.index, (t.n_train, 0, 0)) for t in trials]
@@ -136,10 +141,12 @@ def _train_ensemble(trials: list[Trial]) -> Trained:
         tensor([_orders(t) for t in trials]),
         tensor([t.learning_rate for t in trials]),
         batch=first.batch,
-        arm=ARMS[first.arm],
+        arm=arm,
         strengths=tensor([t.strength for t in trials]),
+        noise=NOISES[first.noise],
         sigma=first.sigma,
         target=first.target,
+        streams=[_stream(t, "arm") for t in trials],
     )
 
 
@@ -152,7 +159,7 @@ def load_trained(trial: Trial) -> Trained:
     """Return a trained network as a stack of one; train it if it isn't kept."""
     arrays = store.load("train", trial.key)
     if arrays is None:
-        train_trials([trial])
+        train_trials([trial], arms.find(trial.arm))
         arrays = store.load("train", trial.key)
     assert arrays is not None
     weights = (torch.as_tensor(arrays[n], device=trial.device) for n in cells.TENSORS)

@@ -2,20 +2,12 @@ from collections.abc import Iterator
 
 import pytest
 import torch
-from plain import jacobian, networks, normal
+from plain import jacobian, networks, normal, step_of
 from torch import Tensor
 
-from msstab import arms, cells, study
+from msstab import arms, study
 from msstab.arms import ARMS, Penalty, Step, spectral_proxy, squared_spectral_norm
 from msstab.cells import Parameters
-
-
-def step_of(parameters: Parameters, *, batch: int = 6, target: float = 1.0) -> Step:
-    """A step of an ensemble, the arm assuming noise of 0.2."""
-    models, _, n_inputs = parameters.weight_ih.shape
-    inputs = normal(5, models, n_inputs, batch, dtype=parameters.weight_ih.dtype)
-    states, _ = cells.run(parameters, inputs)
-    return Step(parameters, inputs, states, 0.2, target)
 
 
 def gradients(parameters: Parameters, penalty: Tensor) -> list[Tensor]:
@@ -83,9 +75,7 @@ def test_the_proxys_gradient_reaches_weights_through_the_states() -> None:
     inputs = normal(4, 1, 1, 5)
 
     def penalty(*tensors: Tensor) -> Tensor:
-        own = Parameters(*tensors)
-        states, _ = cells.run(own, inputs)
-        return spectral_proxy(Step(own, inputs, states, 0.2, 0.1)).value
+        return spectral_proxy(step_of(Parameters(*tensors), target=0.1, inputs=inputs)).value
 
     assert float(penalty(*parameters).detach()) > 0
     assert torch.autograd.gradcheck(penalty, tuple(parameters))
@@ -155,7 +145,7 @@ def test_an_arm_of_ones_own_can_be_studied() -> None:
     with pytest.raises(study.StudyError, match="no such arm"):
         study.parse({"arms": ["baseline", "small_weights"]})
 
-    @arms.arm
+    @arms.arm(strengths=(0, 0.1, 1))
     def small_weights(step: Step) -> Penalty:
         value = step.parameters.weight_hh.square().mean((1, 2))
         return Penalty(value, torch.ones_like(value))

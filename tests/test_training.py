@@ -48,6 +48,7 @@ class Task(NamedTuple):
             strengths=self.strengths if arm else None,
             sigma=0.2,
             target=target,
+            streams=[np.random.default_rng([3, model]) for model in range(len(self.orders))],
         )
 
 
@@ -285,7 +286,8 @@ def test_active_shares_count_sequences_not_batches(size: int, share: float) -> N
         return Penalty(nothing, torch.full_like(nothing, float(step.inputs.shape[3] == size)))
 
     given = task(2, 4, n=20, length=3, batch=8, epochs=2)
-    np.testing.assert_allclose(given.train(sized).active, share)
+    arm = Arm("sized", (0, 1, 2), sized)
+    np.testing.assert_allclose(given.train(arm).active, share)
 
 
 # ---- threads
