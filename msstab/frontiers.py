@@ -25,12 +25,7 @@ def frontiers(runs: Experiment) -> pd.DataFrame:
     found = []
     for arm, own in tuning[tuning.arm != "baseline"].groupby("arm", sort=False):
         for _, rows in own.groupby("strength"):
-            errors = {
-                Configuration(
-                    float(str(rate)), float(str(strength))
-                ): part.validation_mse.to_numpy()
-                for rate, part in rows.groupby("learning_rate")
-            }
+            errors = {c: at.validation_mse.to_numpy() for c, at in by_configuration(rows).items()}
             best = choose(errors)
             at_best = _at(rows, best)
             row: dict[str, object] = {"arm": arm, **best._asdict()}

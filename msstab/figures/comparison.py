@@ -77,10 +77,10 @@ def frontiers(frame: pd.DataFrame, sigma: float) -> Picture:
         plain_ticks(grid[0].yaxis)
         figure.supxlabel("clean error relative to the baseline", fontsize=11)
         figure.supylabel(f"error under noise of {sigma:g}, relative", fontsize=11)
+        lowest = {arm: own.sort_values("noisy").iloc[0] for arm, own in by_arm.items()}
         said = "; ".join(
-            f"{spoken(arm)} down to {own.noisy.min():.2f} at a clean error of "
-            f"{own.clean[own.noisy.idxmin()]:.2f}"
-            for arm, own in by_arm.items()
+            f"{spoken(arm)} down to {best.noisy:.2f} at a clean error of {best.clean:.2f}"
+            for arm, best in lowest.items()
         )
         return Picture(
             figure,
