@@ -5,7 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from msstab import evidence
-from msstab.experiment import Experiment
+from msstab.experiment import Experiment, by_configuration
 from msstab.tuning import Configuration, choose
 
 MEASURES = {"clean": "test_mse", "noisy": "noisy_mse"}
