@@ -62,6 +62,9 @@ class Study(BaseModel):
     sigma_test: NonNegative = Field(
         0.2, description="noise level of the noisy test; the step of quantisation"
     )
+    sigma_grid: tuple[Positive, ...] = Field(
+        (0.05, 0.1, 0.2, 0.4), description="noise levels at which errors under noise are compared"
+    )
     draws: int = Field(64, ge=2, description="noise draws per sequence in the noisy test")
     mechanism_sequences: int = Field(
         64, ge=2, description="test sequences on which the mechanism is measured"
@@ -101,6 +104,13 @@ class Study(BaseModel):
         if info.field_name == "strengths" and values[0] != 0:
             raise ValueError("start with 0, so that tuning may decide against the penalty")
         return values
+
+    @pydantic.field_validator("sigma_grid")
+    @classmethod
+    def _rising(cls, levels: tuple[float, ...]) -> tuple[float, ...]:
+        if not levels or any(b <= a for a, b in itertools.pairwise(levels)):
+            raise ValueError("give at least one level, in increasing order")
+        return levels
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> "Study":
