@@ -104,7 +104,7 @@ class Study(BaseModel):
             raise ValueError("name the baseline first and then at least one other arm, each once")
         return arms
 
-    @pydantic.field_validator("learning_rates", "strengths", "sigma_grid")
+    @pydantic.field_validator("learning_rates", "strengths")
     @classmethod
     def _increasing(
         cls, values: tuple[float, ...], info: pydantic.ValidationInfo
@@ -116,6 +116,13 @@ class Study(BaseModel):
         if info.field_name == "strengths" and values[0] != 0:
             raise ValueError("start with 0, so that tuning may decide against the penalty")
         return values
+
+    @pydantic.field_validator("sigma_grid")
+    @classmethod
+    def _rising(cls, levels: tuple[float, ...]) -> tuple[float, ...]:
+        if not levels or any(b <= a for a, b in itertools.pairwise(levels)):
+            raise ValueError("give at least one level, in increasing order")
+        return levels
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> "Study":

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from msstab import arms, cells, evaluation, mechanism, moments, store, tracks, training
+from msstab import arms, cells, scores, store, tracks, training
 from msstab.arms import Arm
 from msstab.cells import Parameters
 from msstab.noise import NOISES
@@ -19,12 +19,9 @@ from msstab.seeding import generator
 from msstab.study import Study, digest
 from msstab.training import Trained
 
-DIVERGED = 100.0
-"""A network whose error is more than so many times the constant forecast's has diverged."""
-
 _TRAINING_ROOMS = ("seeding", "tracks", "cells", "training", "trials")
 _ARM_ROOMS = (*_TRAINING_ROOMS, "arms", "operators", "noise", "reduced", "spectral", "moments")
-_SCORING_ROOMS = (*_ARM_ROOMS, "evaluation", "mechanism")
+_SCORING_ROOMS = (*_ARM_ROOMS, "evaluation", "mechanism", "scores")
 
 
 @dataclass(frozen=True)
@@ -69,7 +66,8 @@ class Scoring(NamedTuple):
     def key(self) -> str:
         """Name of the scores."""
         s = self.study
-        how = [s.n_validation, s.n_test, s.noise, s.sigma_test, s.draws, s.mechanism_sequences]
+        sizes = [s.n_validation, s.n_test, s.draws, s.mechanism_sequences]
+        how = [*sizes, s.noise, s.sigma_test, s.sigma_grid]
         return digest([self.trial.key, self.partner.key, how, _code(_SCORING_ROOMS)])
 
 
@@ -175,84 +173,36 @@ def score_trials(scorings: list[Scoring]) -> int:
 
 def load_scores(scoring: Scoring) -> dict[str, float]:
     """Return the scores of a network; score it if they aren't kept."""
-    scores = store.load("score", scoring.key)
-    if scores is None:
+    found = store.load("score", scoring.key)
+    if found is None:
         score_trials([scoring])
-        scores = store.load("score", scoring.key)
-    assert scores is not None
-    return {name: float(value) for name, value in scores.items()}
+        found = store.load("score", scoring.key)
+    assert found is not None
+    return {name: float(value) for name, value in found.items()}
 
 
-@torch.no_grad()
 def _score(scoring: Scoring) -> dict[str, float]:
-    """Score one network alone, so that its numbers depend on no other.
-
-    A network has diverged if its error is not finite or a hundred times the constant forecast's;
-    it is then scored as that forecast, which is what a user would fall back on, so that it counts
-    and stays comparable.
-    """
+    """Return a network's scores, and how its training went."""
     trial, _, study = scoring
     model, partner = load_trained(trial), load_trained(scoring.partner)
-    parameters = model.parameters
     data = draw_data(study, trial.purpose, trial.index)
-    noise = NOISES[study.noise]
     with training.one_thread():
-        validation, test = (
-            float(evaluation.squared_error(parameters, *evaluation.stack(s, parameters.weight_ih)))
-            for s in (data.validation, data.test)
+        found = scores.score(
+            model.parameters,
+            partner.parameters,
+            data,
+            study,
+            lambda use: _stream(trial, use),
+            tuning=trial.purpose == "tuning",
         )
-        few = tracks.Split(*(part[: study.mechanism_sequences] for part in data.test))
-        inputs, targets = evaluation.stack(few, parameters.weight_ih)
-        clean = float(evaluation.squared_error(parameters, inputs, targets))
-        noisy = evaluation.noisy_run(
-            parameters, inputs, targets, noise, study.sigma_test, study.draws,
-            _stream(trial, "noise"),
-        )  # fmt: skip
-        states, _ = cells.run(parameters, inputs)
-        partner_states, _ = cells.run(partner.parameters, inputs)
-
-        def predicted(swapped: tuple[Parameters, torch.Tensor] | None) -> float:
-            moment = moments.forced_second_moment(
-                parameters, inputs, states, noise, study.sigma_test, swapped
-            )
-            return float(moments.output_variance(parameters, moment).mean())
-
-        scores = {
-            "validation_mse": validation,
-            "test_mse": test,
-            "clean_mse": clean,
-            "noisy_mse": float(noisy.squared_error),
-            "observed_variance": float(noisy.output_variance),
-            "predicted_variance": predicted(None),
-            "placebo_variance": predicted((partner.parameters, partner_states)),
-            "proxy_radius": float(
-                mechanism.proxy_radius(parameters, inputs, states, study.sigma_test)
-            ),
-            "power_ratio": float(mechanism.power_ratio(noisy.power)),
-        }
-    forecast = {
-        name: evaluation.constant_error(data, split)
-        for name, split in (
-            *(("validation_mse", data.validation), ("test_mse", data.test)),
-            *(("clean_mse", few), ("noisy_mse", few)),
-        )
-    }
-    diverged = not all(scores[name] <= DIVERGED * error for name, error in forecast.items())
-    if diverged:
-        scores |= forecast
     curves = store.load("train", trial.key) or {}
-    seconds = float(curves.get("seconds", np.nan))
     last = model.losses[0, -1] if model.losses.size else np.nan
     active = model.active[0].mean() if model.active.size else np.nan
     return {
-        **scores,
-        "constant_mse": evaluation.constant_error(data, data.test),
-        "persistence_mse": evaluation.persistence_error(data.test),
-        "ridge_mse": evaluation.ridge_error(data, data.test),
-        "diverged": float(diverged),
+        **found,
         "train_mse": float(last),
         "hinge_active": float(active),
-        "seconds": seconds,
+        "seconds": float(curves.get("seconds", np.nan)),
     }
 
 

@@ -518,7 +518,16 @@ CELLS = [
     f"cells/{file}" for file in ("ensemble", "gru", "layout", "linear", "lstm", "rnn", "sequence")
 ]
 TRAINING = ["seeding", "tracks", *CELLS, "arms", "training", "trials"]
-SCORING = ["operators", "noise", "moments", "evaluation", "mechanism"]
+SCORING = [
+    "operators",
+    "noise",
+    "reduced",
+    "spectral",
+    "moments",
+    "evaluation",
+    "mechanism",
+    "scores",
+]
 
 
 @pytest.mark.parametrize("room", TRAINING + SCORING)
