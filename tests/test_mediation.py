@@ -52,13 +52,13 @@ def test_variants_of_one_seed_do_not_count_as_independent() -> None:
 
 def test_the_interval_covers_a_correlation_over_seeds_about_as_often_as_it_says() -> None:
     hits = 0
-    for k in range(100):
+    for k in range(60):
         # Unrelated, but each shared by the variants of a seed.
         change, benefit = (np.tile(table(1, 40, seed=k + s), (3, 1)) for s in (0, 1000))
         found = mediators(benefit, {"a": change}, np.random.default_rng(k), resamples=200)["a"]
         low, high = found.correlation_interval
         hits += low <= 0 <= high
-    assert 88 <= hits <= 99
+    assert 52 <= hits <= 60
 
 
 def test_candidates_are_compared_on_the_same_networks() -> None:

@@ -73,8 +73,8 @@ def test_prediction_meets_observation_at_small_levels() -> None:
     for level in LEVELS[:2]:
         observed, predicted = (found[f"{k}_variance@{level:g}"] for k in ("observed", "predicted"))
         assert observed == pytest.approx(predicted, rel=0.1)
-    observed = [found[f"observed_variance@{level:g}"] for level in LEVELS]
-    assert (np.diff(observed) > 0).all()
+    by_level = [found[f"observed_variance@{level:g}"] for level in LEVELS]
+    assert (np.diff(by_level) > 0).all()
 
 
 def test_the_validation_error_under_noise_has_its_own_sequences_and_noise() -> None:
