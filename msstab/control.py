@@ -145,9 +145,11 @@ def simulated_growth(
         chosen = _resample(power, torch.as_tensor(rng.uniform(size=(POPULATIONS, 1))).to(to))
         state = DEVIATION * state / size[:, None]
         state = state.gather(3, chosen[:, None].expand(shape))
-    rates = torch.stack(growth[BURN_IN:]).mean(0)
-    error = rates.std(-1) / POPULATIONS**0.5
-    return rates.mean(-1).cpu().numpy(), error.cpu().numpy()
+    logs = torch.stack(growth[BURN_IN:]).cpu().numpy()
+    # Model by model: sums over a stack can differ in the last bits with a model's place in it.
+    rates = [np.ascontiguousarray(logs[:, model]).mean(axis=0) for model in range(models)]
+    errors = [rate.std(ddof=1) / np.sqrt(POPULATIONS) for rate in rates]
+    return np.array([rate.mean() for rate in rates]), np.array(errors)
 
 
 def _resample(weight: Tensor, offset: Tensor) -> Tensor:

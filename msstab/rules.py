@@ -28,7 +28,7 @@ EXCESS_RATIOS = (0.85, 1.15)
 LARGEST_GROWTH_ERROR = 0.005
 """Rule R4, the operator, in log growth a step, fixed before the runs it judges."""
 
-LARGEST_STANDARD_ERROR = LARGEST_GROWTH_ERROR / 3
+LARGEST_STANDARD_ERROR = LARGEST_GROWTH_ERROR / 2
 """A simulation with a larger standard error can neither confirm nor refute rule R4."""
 
 

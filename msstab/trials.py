@@ -1,11 +1,8 @@
 """One trial: a network trained and scored, each kept under everything it depends on."""
 
-import ast
-import hashlib
 import time
 from dataclasses import asdict, dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +11,10 @@ import torch
 from msstab import arms, cells, scores, store, tracks, training
 from msstab.arms import Arm
 from msstab.cells import Parameters
+from msstab.keys import key
 from msstab.noise import NOISES
 from msstab.seeding import generator
-from msstab.study import Study, digest
+from msstab.study import Study
 from msstab.training import Trained
 
 _TRAINING_ROOMS = ("seeding", "tracks", "cells", "training", "trials")
@@ -52,7 +50,7 @@ class Trial:
     def key(self) -> str:
         """Name of the trained network: its parameters, the code that trains, the versions."""
         rooms = _TRAINING_ROOMS if self.arm == "baseline" else _ARM_ROOMS
-        return digest([asdict(self), _code(rooms), *_versions()])
+        return key(asdict(self), rooms)
 
 
 class Scoring(NamedTuple):
@@ -68,7 +66,7 @@ class Scoring(NamedTuple):
         s = self.study
         sizes = [s.n_validation, s.n_test, s.draws, s.mechanism_sequences]
         how = [*sizes, s.noise, s.sigma_test, s.sigma_grid]
-        return digest([self.trial.key, self.partner.key, how, _code(_SCORING_ROOMS)])
+        return key([self.trial.key, self.partner.key, how], _SCORING_ROOMS)
 
 
 def draw_data(study: Study, purpose: str, seed: int) -> tracks.Data:
@@ -204,21 +202,3 @@ def _score(scoring: Scoring) -> dict[str, float]:
         "hinge_active": float(active),
         "seconds": float(curves.get("seconds", np.nan)),
     }
-
-
-@cache
-def _code(rooms: tuple[str, ...]) -> str:
-    """Digest of what the named modules do: their syntax trees, comments and layout left out."""
-    folder = Path(__file__).parent
-    files = [
-        file
-        for room in rooms
-        for file in (sorted((folder / room).glob("*.py")) or [folder / f"{room}.py"])
-    ]
-    trees = (ast.dump(ast.parse(file.read_text("utf-8"))) for file in files)
-    return hashlib.sha256("\n".join(trees).encode()).hexdigest()
-
-
-@cache
-def _versions() -> tuple[str, str]:
-    return torch.__version__, np.__version__

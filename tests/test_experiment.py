@@ -17,7 +17,7 @@ from joblib.externals import loky
 from plain import modules
 from torch import Tensor
 
-from msstab import arms, cells, evaluation, experiment, store, study, training, trials
+from msstab import arms, cells, evaluation, experiment, keys, store, study, training, trials
 from msstab.experiment import Experiment
 from msstab.seeding import generator
 from msstab.study import Study
@@ -235,10 +235,10 @@ def test_predicted_and_observed_variance_agree_and_the_placebo_does_not(warm: Pa
     assert not placebo.between(0.85, 1.15).all()
 
 
-def test_without_noise_the_noisy_error_is_the_clean_one(warm: Path) -> None:
-    table = experiment.run(TINY.model_copy(update={"sigma_test": 0.0})).table
-    # At absurd learning rates a network's own rounding errors grow.
-    table = table[~(table.learning_rate > 0.1)]
+def test_without_noise_the_noisy_error_is_the_clean_one() -> None:
+    # In double precision, for a chaotic network makes more of rounding errors than this allows.
+    changes = {"sigma_test": 0.0, "dtype": "float64"}
+    table = experiment.run(TINY.model_copy(update=changes)).table
     np.testing.assert_allclose(table.noisy_mse, table.clean_mse, rtol=1e-4)
     assert (table.predicted_variance == 0).all()
     assert (table.observed_variance <= 1e-8 * table.clean_mse).all()
@@ -555,13 +555,13 @@ def rooms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     copy = shutil.copytree(
         source, tmp_path / "msstab", ignore=shutil.ignore_patterns("__pycache__")
     )
-    monkeypatch.setattr(trials, "__file__", str(copy / "trials.py"))
-    trials._code.cache_clear()
+    monkeypatch.setattr(keys, "__file__", str(copy / "keys.py"))
+    keys._code.cache_clear()
     yield copy
-    trials._code.cache_clear()
+    keys._code.cache_clear()
 
 
-class Keys(NamedTuple):
+class Named(NamedTuple):
     """Names of a baseline, of a penalised network and of a baseline's scores."""
 
     baseline: str
@@ -569,13 +569,20 @@ class Keys(NamedTuple):
     scores: str
 
 
-def keys() -> Keys:
-    trials._code.cache_clear()
+def names() -> Named:
+    keys._code.cache_clear()
     first, second = (
         experiment._trial(TINY, "baseline", Configuration(0.1, 0.0), "tuning", k) for k in (0, 1)
     )
     penalised = experiment._trial(TINY, "spectral_proxy", Configuration(0.1, 1.0), "tuning", 0)
-    return Keys(first.key, penalised.key, Scoring(first, second, TINY).key)
+    return Named(first.key, penalised.key, Scoring(first, second, TINY).key)
+
+
+def test_other_noise_levels_make_new_scores_of_the_same_networks() -> None:
+    trial = experiment._trial(TINY, "baseline", Configuration(0.1, 0.0), "tuning", 0)
+    changes: list[dict[str, Any]] = [{}, {"sigma_grid": (0.1,)}, {"sigma_test": 0.1}]
+    found = {Scoring(trial, trial, TINY.model_copy(update=c)).key for c in changes}
+    assert len(found) == len(changes)
 
 
 PACKAGE = Path(trials.__file__).parent
@@ -598,31 +605,32 @@ SCORING = files("evaluation", "mechanism", "scores")
 
 @pytest.mark.parametrize("room", TRAINING + PENALTIES + SCORING)
 def test_an_edit_of_a_room_makes_new_keys_where_it_matters(rooms: Path, room: str) -> None:
-    before = keys()
+    before = names()
     path = rooms / f"{room}.py"
     path.write_text(path.read_text() + "\nEDITED = 1\n")
-    after = keys()
+    after = names()
     assert after.scores != before.scores
     assert (after.penalised != before.penalised) == (room in TRAINING + PENALTIES)
     assert (after.baseline != before.baseline) == (room in TRAINING)
 
 
-def test_comments_and_layout_make_no_new_keys(rooms: Path) -> None:
-    before = keys()
+def test_comments_docstrings_and_layout_make_no_new_keys(rooms: Path) -> None:
+    before = names()
     for room in TRAINING + PENALTIES + SCORING:
         path = rooms / f"{room}.py"
         text = re.sub(
             r"^(\s+)return ", r"\1# A remark.\n\n\1return  ", path.read_text(), flags=re.M
         )
         assert text != path.read_text() or "    return " not in text
+        text = re.sub(r'^( *)"""(?=[A-Z])', r'\1"""Read this first. ', text, flags=re.M)
         path.write_text(text)
-    assert keys() == before
+    assert names() == before
 
 
 def test_other_versions_of_the_libraries_make_new_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = keys()
-    monkeypatch.setattr(trials, "_versions", lambda: ("0.0", np.__version__))
-    assert not set(keys()) & set(before)
+    before = names()
+    monkeypatch.setattr(keys, "_versions", lambda: ("0.0", np.__version__))
+    assert not set(names()) & set(before)
 
 
 # ---- trouble
@@ -639,8 +647,13 @@ def test_a_diverged_run_counts_with_the_constant_forecasts_error() -> None:
     for row in diverged.itertuples():
         data = trials.draw_data(studied, "tuning", int(str(row.seed)))
         assert row.validation_mse == evaluation.constant_error(data, data.validation)
-    errors = table[["validation_mse", "test_mse", "clean_mse", "noisy_mse"]]
-    assert np.isfinite(errors).all(axis=None)
+    errors = [str(name) for name in table if "_mse" in str(name) and name != "train_mse"]
+    tuning = table[table.role == "tuning"]
+    assert np.isfinite(tuning[errors]).all(axis=None)
+    confirmed = table[table.role != "tuning"]
+    assert confirmed.noisy_validation_mse.isna().all()
+    assert np.isfinite(confirmed[errors].drop(columns="noisy_validation_mse")).all(axis=None)
+    np.testing.assert_array_equal(diverged["noisy_mse@0.4"], diverged.noisy_mse)
 
 
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
