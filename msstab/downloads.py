@@ -8,6 +8,7 @@ from pathlib import Path
 from msstab import experiment, figures, provenance
 from msstab.report import Arm, Report, build_report, write_report
 from msstab.results import Results, limitations, mechanism_clause, signatures
+from msstab.rules import Rule
 from msstab.tuning import Configuration
 from msstab.verdict import combine, p_text
 
@@ -59,12 +60,13 @@ def landing_numbers(results: Results) -> dict[str, str]:
     e, rule = results.clean.evidence, results.mechanism
     low, high = (e.percent(bound) for bound in e.interval)
     judgement = combine(results.clean.decision, e, rule.confirmed)
+    confirmed = sum(finding.rule is Rule.CONFIRMED for finding in rule.findings.values())
     return {
         "verdict_sentence": results.verdict,
         "effect_text": f"{e.percent(e.mean_difference):+.0f}% test error with the penalty",
         "interval_text": f"{100 * (1 - e.alpha):g}% interval {low:+.0f}% to {high:+.0f}%",
         "p_text": f"{judgement.practical_verdict}, {p_text(e.p_value)}",
-        "mechanism_text": f"Predicted noise variance: {rule.finding.rule.value}",
+        "mechanism_text": f"Mechanism: {confirmed} of {len(rule.findings)} rules confirmed",
         "pairs": str(e.n),
     }
 

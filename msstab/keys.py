@@ -32,7 +32,7 @@ def _code(rooms: tuple[str, ...]) -> str:
 class _WithoutText(ast.NodeTransformer):
     """Drops statements that are nothing but text, as docstrings are."""
 
-    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:  # noqa: N802
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
         """Keep a statement unless it is text."""
         text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         return None if text else node

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from msstab import evidence, experiment, mechanism
+from msstab import evidence, experiment, judgement, mechanism
 from msstab.evidence import PairedEvidence
 from msstab.experiment import Experiment
-from msstab.mechanism import Agreement, Finding, Rule
+from msstab.judgement import MechanismTest
 from msstab.study import Study
 from msstab.tuning import Configuration
 from msstab.verdict import Decision, decide, headline
@@ -24,27 +24,6 @@ class Comparison(NamedTuple):
     idea: NDArray[np.float64]
     evidence: PairedEvidence
     decision: Decision
-
-
-class MechanismTest(NamedTuple):
-    """Rule R1 on the tuning runs: forced variance predicted and observed, one row a network.
-
-    `networks` are those the rule judges, `others` those that have not learnt the track, on which
-    the prediction is shown too, in `everywhere` together with the first.
-    """
-
-    networks: pd.DataFrame
-    others: pd.DataFrame
-    n_variants: int
-    prediction: Agreement
-    placebo: Agreement
-    everywhere: Agreement
-    finding: Finding
-
-    @property
-    def confirmed(self) -> bool:
-        """Whether the rule came out confirmed."""
-        return self.finding.rule is Rule.CONFIRMED
 
 
 class ArmComparison(NamedTuple):
@@ -115,12 +94,6 @@ class Results(NamedTuple):
         clean = self.clean
         return headline(clean.decision, clean.evidence, mechanism_clause(self.mechanism))
 
-    @property
-    def excess_ratio(self) -> float:
-        """Median of (noisy - clean error) / predicted output variance over the judged networks."""
-        rows = self.mechanism.networks
-        return float(((rows.noisy_mse - rows.clean_mse) / rows.predicted_variance).median())
-
 
 def collect(
     study: Study, *, jobs: int | None = None, progress: experiment.Progress | None = None
@@ -138,7 +111,7 @@ def collect(
         tuned=_against_baseline(
             runs, idea, ("selected", "selected"), "test_mse", "Clean error, strength 0 allowed"
         ),
-        mechanism=_test_mechanism(runs),
+        mechanism=judgement.judge(runs),
     )
 
 
@@ -181,16 +154,12 @@ def compare(
     return Comparison(title, a, b, found, decide(found))
 
 
-_MECHANISM_CLAUSES = {
-    Rule.CONFIRMED: "the theory behind it predicts what noise does to these networks",
-    Rule.REFUTED: "the theory behind it does not predict what noise does to these networks",
-    Rule.NOT_DISCRIMINATING: "whether the theory behind it holds, these runs do not test",
-}
-
-
 def mechanism_clause(test: MechanismTest) -> str:
-    """Return the mechanism's outcome as a clause, from the same value as the tables' word."""
-    return f"{_MECHANISM_CLAUSES[test.finding.rule]} (rule R1 {test.finding.rule.value})"
+    """Return the mechanism's outcome as a clause, from the same values as the tables' words."""
+    if test.confirmed:
+        return "the theory behind it passes all rules of the mechanism test, R1 to R4"
+    words = [f"{name} {finding.rule.value}" for name, finding in test.findings.items()]
+    return f"of the mechanism test's rules, {', '.join(words)}"
 
 
 def signatures(results: Results) -> pd.DataFrame:
@@ -200,7 +169,7 @@ def signatures(results: Results) -> pd.DataFrame:
     whether it passes, and the same for the prediction that the ratio is always 1.
     """
     rows = []
-    shown = results.table[results.table.role != "tuning"]
+    shown = results.table[~results.table.role.isin(["tuning", "robust"])]
     for (role, arm), group in shown.groupby(["role", "arm"], sort=False):
         predicted, observed = group.proxy_radius.mean(), group.power_ratio.mean()
         error = float(mechanism.relative_error(predicted, observed))
@@ -256,8 +225,8 @@ def limitations(results: Results) -> list[str]:
         f"Noise was of one structure ({s.noise}) and judged at one level ({s.sigma_test:g}).",
         f"Networks trained for {s.epochs} epochs on {s.n_train} sequences; longer training may "
         "order the arms differently.",
-        "Of the mechanism only the prediction of noise (rule R1) is tested, not yet whether the "
-        "predicted quantity is what mediates a benefit.",
+        "What mediates a benefit is read from correlations over variants, not from interventions "
+        "on the mediator itself.",
     ]
     if not runs.bracketed:
         found.append("A chosen configuration lies on the edge of the widened tuning grid.")
@@ -269,27 +238,6 @@ def limitations(results: Results) -> list[str]:
 def _by_seed(runs: Experiment, arm: str, role: str, metric: str) -> NDArray[np.float64]:
     rows = runs.table[(runs.table.arm == arm) & (runs.table.role == role)]
     return np.asarray(rows.sort_values("seed")[metric], dtype=np.float64)
-
-
-def _test_mechanism(runs: Experiment) -> MechanismTest:
-    """Apply rule R1 to every variant that tuning tried and that learnt the track.
-
-    A variant, one arm at one configuration, has learnt it if its mean test error is below the
-    ridge autoregression's: the theory is claimed of trained networks, and a recurrent network
-    that a linear forecast beats is not one.
-    """
-    tuning = runs.table[runs.table.role == "tuning"]
-    # At strength 0 an arm's networks are the baseline's own; they count once.
-    tuning = tuning[(tuning.arm == "baseline") | (tuning.strength > 0)]
-    variant = ["arm", "learning_rate", "strength"]
-    learnt = tuning.groupby(variant).test_mse.transform("mean") < tuning.ridge_mse.mean()
-    judged = tuning[learnt]
-    n_variants = judged.groupby(variant).ngroups
-    real = mechanism.agreement(judged.predicted_variance, judged.observed_variance)
-    placebo = mechanism.agreement(judged.placebo_variance, judged.observed_variance)
-    everywhere = mechanism.agreement(tuning.predicted_variance, tuning.observed_variance)
-    finding = mechanism.judge_prediction(real, placebo, n_variants, runs.study.tuning_seeds)
-    return MechanismTest(judged, tuning[~learnt], n_variants, real, placebo, everywhere, finding)
 
 
 def _curves(

@@ -37,8 +37,9 @@ def score(
 
     `partner` is the network whose Jacobians make the placebo; `stream` gives the random numbers
     of a use. The validation error under noise, for choosing configurations, is not a number
-    unless `tuning`. Levels s of the study's `sigma_grid` have scores named `noisy_mse@s`,
-    `observed_variance@s` and `predicted_variance@s`.
+    unless `tuning`. Variances are averaged over the outputs, as errors are. Levels s of the
+    study's `sigma_grid` have scores named `noisy_mse@s`, `observed_variance@s` and
+    `predicted_variance@s`.
 
     A network has diverged if its error is not finite or `DIVERGED` times the constant forecast's;
     it is then scored as that forecast, which is what a user would fall back on, so that it counts
@@ -50,6 +51,7 @@ def score(
     states, _ = cells.run(parameters, inputs)
     partner_states, _ = cells.run(partner, inputs)
     noisy, by_level = _under_noise(parameters, inputs, targets, states, study, stream)
+    outputs = targets.shape[1]
     placebo = moments.forced_second_moment(
         parameters, inputs, states, noise, sigma, (partner, partner_states)
     )
@@ -80,7 +82,7 @@ def score(
         **errors,
         **noisy,
         **by_level,
-        "placebo_variance": float(moments.output_variance(parameters, placebo).mean()),
+        "placebo_variance": float(moments.output_variance(parameters, placebo).mean() / outputs),
         "growth_rate": growth_rate(parameters, inputs, states, noise, sigma),
         "radius": radius(parameters, inputs, states, noise, sigma),
         "proxy_radius": float(mechanism.proxy_radius(parameters, inputs, states, sigma)),
@@ -149,6 +151,7 @@ def _under_noise(
     levels = (study.sigma_test, *(s for s in study.sigma_grid if s != study.sigma_test))
     steps = moments.linearisations(parameters, inputs, states)
     predicted = moments.second_moments(steps, states, noise, levels)
+    outputs = targets.shape[1]
     grid: dict[str, float] = {}
     first: dict[str, float] = {}
     for level, moment in zip(levels, predicted, strict=True):
@@ -159,8 +162,10 @@ def _under_noise(
         )
         scores = {
             "noisy_mse": float(run.squared_error),
-            "observed_variance": float(run.output_variance),
-            "predicted_variance": float(moments.output_variance(parameters, moment).mean()),
+            "observed_variance": float(run.output_variance / outputs),
+            "predicted_variance": float(
+                moments.output_variance(parameters, moment).mean() / outputs
+            ),
         }
         if level in study.sigma_grid:
             grid |= {f"{name}@{level:g}": value for name, value in scores.items()}

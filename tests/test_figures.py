@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from msstab import figures, frontiers, results, trials
+from msstab import figures, frontiers, judgement, results, trials
 from msstab.results import Results
 from msstab.svg import Picture
 
@@ -29,6 +29,12 @@ def drawn(name: str, found: Results) -> Picture:
             return figures.levels({found.idea: results.by_level(found, found.idea)})
         case "forced_variance":
             return figures.forced_variance(found.mechanism)
+        case "changes":
+            return figures.changes(found.mechanism)
+        case "operator_control":
+            return figures.operator_control(found.mechanism.control)
+        case "breakdown":
+            return figures.breakdown(judgement.breakdown(found.experiment), 0.1)
         case "signature":
             return figures.signature(found.table)
         case _:
@@ -38,6 +44,7 @@ def drawn(name: str, found: Results) -> Picture:
 NAMES = (
     *("sequences", "learning_curves", "tuning_curves", "hinge_activity", "paired"),
     *("tuning_panels", "frontiers", "levels"),
+    *("changes", "operator_control", "breakdown"),
     *("forced_variance", "signature", "effects"),
 )
 
@@ -68,6 +75,6 @@ def test_effects_say_each_comparison_in_the_order_given(tiny_results: Results) -
 
 
 def test_the_signature_figure_gives_the_range_of_observed_ratios(tiny_results: Results) -> None:
-    shown = tiny_results.table[tiny_results.table.role != "tuning"]
+    shown = tiny_results.table[~tiny_results.table.role.isin(["tuning", "robust"])]
     low = np.quantile(shown.power_ratio, 0.025)
     assert f"between {low:.3f}" in figures.signature(tiny_results.table).alt

@@ -3,7 +3,7 @@ import re
 import pandas as pd
 import pytest
 
-from msstab import downloads, results, tables
+from msstab import downloads, judgement, results, tables
 from msstab.report import original_report
 from msstab.results import Results
 
@@ -49,11 +49,55 @@ def test_forecasters_are_means_over_the_confirmation_seeds(tiny_results: Results
 
 
 def test_the_rules_limits_stand_beside_its_figures(tiny_results: Results) -> None:
-    frame = tables.rule(tiny_results).set_index("Figure")
+    frame = tables.prediction(tiny_results).set_index("Figure")
     assert frame.loc["Log-rmse", "Rule R1 asks"] == "at most 0.1"
     assert frame.loc["Networks compared", "All networks"] == str(
         tiny_results.mechanism.everywhere.n
     )
+
+
+def test_every_rule_is_shown_with_its_outcome(tiny_results: Results) -> None:
+    frame = tables.findings(tiny_results)
+    assert list(frame["Rule"]) == ["R1", "R2", "R3", "R4"]
+    for name, outcome, said in zip(frame.Rule, frame.Outcome, frame.Figures, strict=True):
+        assert tiny_results.mechanism.findings[name] == (outcome, said)
+
+
+def test_candidates_are_ordered_by_what_they_explain(tiny_results: Results) -> None:
+    frame = tables.mediators(tiny_results)
+    made = judgement.mediators(tiny_results.experiment)
+    explained = [made[name].explained for name in frame.Candidate]
+    assert sorted(explained, reverse=True) == explained
+    assert set(frame.Candidate) == set(judgement.MEDIATORS)
+
+
+def test_arms_are_shown_with_their_own_comparisons(tiny_results: Results) -> None:
+    own = tiny_results.arms["spectral_proxy"]
+    (clean,) = tables.clean_errors(tiny_results).to_dict("records")
+    (noisy,) = tables.noisy_errors(tiny_results).to_dict("records")
+    runs = tiny_results.experiment
+    for row, c in ((clean, runs.penalised), (noisy, runs.robust)):
+        assert row["Arm"] == "spectral proxy"
+        assert row["Strength"] == f"{c['spectral_proxy'].strength:g}"
+        assert row["Pairs"] == "6"
+    for shown, compared in (
+        (clean["Clean error"], own.clean),
+        (noisy["Error under noise"], own.noisy),
+        (noisy["Clean error"], own.price),
+        (tables.levels(tiny_results).loc[0, "Noise 0.2"], own.noisy),
+    ):
+        e = compared.evidence
+        low, high = (e.percent(bound) for bound in e.interval)
+        assert shown == f"{e.percent(e.mean_difference):+.0f}% [{low:+.0f}, {high:+.0f}]"
+    assert noisy["Error under noise: outcome"] == own.noisy.decision.outcome.value
+
+
+def test_interventions_say_how_often_and_at_what_cost(tiny_results: Results) -> None:
+    (row,) = tables.interventions(tiny_results).to_dict("records")
+    tuning = tiny_results.table.query("role == 'tuning' and strength > 0")
+    assert row["Active (all strengths)"] == f"{tuning.hinge_active.mean():.0%}"
+    assert row["Diverged"] == f"{tuning.diverged.sum()} of {len(tuning)}"
+    assert float(row["Time of a training step"]) > 0
 
 
 def test_the_originals_check_is_shown_for_every_group(tiny_results: Results) -> None:

@@ -1,7 +1,13 @@
 """One function for each figure: data in, a Picture with its alt text out."""
 
 from msstab.figures.comparison import effects, frontiers, levels, paired
-from msstab.figures.mechanism import forced_variance, signature
+from msstab.figures.mechanism import (
+    breakdown,
+    changes,
+    forced_variance,
+    operator_control,
+    signature,
+)
 from msstab.figures.training import (
     hinge_activity,
     learning_curves,
@@ -11,12 +17,15 @@ from msstab.figures.training import (
 )
 
 __all__ = [
+    "breakdown",
+    "changes",
     "effects",
     "forced_variance",
     "frontiers",
     "hinge_activity",
     "learning_curves",
     "levels",
+    "operator_control",
     "paired",
     "sequences",
     "signature",

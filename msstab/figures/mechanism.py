@@ -1,11 +1,16 @@
 """Figures of the mechanism test."""
 
+from collections.abc import Mapping
+
+import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 
-from msstab.figures.axes import cycle, identity
-from msstab.results import MechanismTest
-from msstab.svg import GREY, INK, PALETTE, Picture, style
+from msstab.agreements import Agreement
+from msstab.control import Control
+from msstab.figures.axes import cycle, identity, plain_ticks
+from msstab.judgement import MechanismTest
+from msstab.svg import BLUE, GREY, INK, PALETTE, VERMILLION, Picture, style
 
 
 def forced_variance(test: MechanismTest) -> Picture:
@@ -40,9 +45,75 @@ def forced_variance(test: MechanismTest) -> Picture:
         )
 
 
+def changes(test: MechanismTest) -> Picture:
+    """Draw predicted against observed change of every network's output variance, and the placebo.
+
+    Changes are factors relative to the tuned baseline of the same seed.
+    """
+    real, observed, placebo = (np.exp(values).ravel() for values in test.changes)
+    with style():
+        figure, axes = plt.subplots()
+        axes.loglog(placebo, observed, "x", color=GREY, ms=5, label="another network's Jacobians")
+        axes.loglog(real, observed, "o", color=BLUE, ms=4, alpha=0.6, label="prediction")
+        identity(axes)
+        axes.axhline(1, color=GREY, lw=0.8, ls=":")
+        axes.axvline(1, color=GREY, lw=0.8, ls=":")
+        axes.set_xlabel("predicted change of the output variance (factor)")
+        axes.set_ylabel("observed change (factor)")
+        figure.legend(loc="outside upper left", ncols=2)
+        return Picture(
+            figure,
+            f"Predicted against observed change of the output variance of {real.size} networks "
+            f"against their baselines, on logarithmic axes: {test.findings['R2'].figures}.",
+        )
+
+
+def operator_control(made: Control) -> Picture:
+    """Draw simulated growth at the fixed point beside its predictions with and without noise."""
+    with style():
+        figure, axes = plt.subplots()
+        axes.axhline(0, color=GREY, lw=0.8, ls=":")
+        axes.plot(made.gains, made.without_noise, "--", color=VERMILLION, label="without noise")
+        axes.plot(made.gains, made.predicted, "-", color=BLUE, label="predicted")
+        axes.errorbar(
+            made.gains, made.simulated, 2 * made.standard_error, fmt="o", color=INK, ms=5,
+            capsize=4, label="simulated",
+        )  # fmt: skip
+        axes.set_xlabel("gain of the recurrent weights")
+        axes.set_ylabel("log growth of the mean square a step")
+        figure.legend(loc="outside upper left", ncols=3)
+        worst = np.abs(made.predicted - made.simulated).max()
+        return Picture(
+            figure,
+            f"Growth from {made.simulated.min():+.3f} to {made.simulated.max():+.3f} a step "
+            f"crosses the stability boundary; the prediction errs by at most {worst:.4f}, that "
+            f"without noise by {np.abs(made.without_noise - made.simulated).max():.3f}.",
+        )
+
+
+def breakdown(found: Mapping[str, Mapping[float, Agreement]], limit: float) -> Picture:
+    """Draw how much the linear prediction errs as the noise grows; `limit` is rule R1's."""
+    with style():
+        figure, axes = plt.subplots()
+        for (name, by_level), colour in zip(found.items(), cycle(len(found)), strict=True):
+            errors = [a.log_rmse for a in by_level.values()]
+            axes.loglog(list(by_level), errors, "o-", color=colour, ms=5, label=name)
+        axes.axhline(limit, color=GREY, lw=1, ls=":")
+        plain_ticks(axes.xaxis)
+        plain_ticks(axes.yaxis)
+        axes.set_xlabel("noise level")
+        axes.set_ylabel("error of the prediction (log-rmse)")
+        figure.legend(loc="outside upper left", ncols=2)
+        said = "; ".join(
+            f"{name} " + ", ".join(f"{a.log_rmse:.2f} at {s:g}" for s, a in by_level.items())
+            for name, by_level in found.items()
+        )
+        return Picture(figure, f"Error of the predicted output variance by noise level: {said}.")
+
+
 def signature(table: pd.DataFrame) -> Picture:
     """Draw the original's check for single networks: predicted growth against observed ratio."""
-    shown = table[table.role != "tuning"]
+    shown = table[~table.role.isin(["tuning", "robust"])]
     with style():
         figure, axes = plt.subplots()
         groups = list(shown.groupby(["role", "arm"], sort=False))

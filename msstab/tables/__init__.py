@@ -9,7 +9,7 @@ from msstab.tables.comparison import (
     spoken,
     verdict,
 )
-from msstab.tables.mechanism import rule, signatures
+from msstab.tables.mechanism import findings, mediators, prediction, signatures
 from msstab.tables.shown import Kind, Shown, number, show
 from msstab.tables.training import forecasters, learning_rates, tuning
 
@@ -18,13 +18,15 @@ __all__ = [
     "Shown",
     "clean_errors",
     "comparisons",
+    "findings",
     "forecasters",
     "interventions",
     "learning_rates",
     "levels",
+    "mediators",
     "noisy_errors",
     "number",
-    "rule",
+    "prediction",
     "show",
     "signatures",
     "spoken",

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from msstab import mechanism, results
+from msstab import judgement, results, rules
 from msstab.results import Results
 
 
@@ -25,7 +25,7 @@ def signatures(found: Results) -> pd.DataFrame:
     )
 
 
-def rule(found: Results) -> pd.DataFrame:
+def prediction(found: Results) -> pd.DataFrame:
     """Rule R1's figures beside their limits, and the placebo's."""
     test = found.mechanism
     columns = [test.prediction, test.placebo, test.everywhere]
@@ -38,31 +38,94 @@ def rule(found: Results) -> pd.DataFrame:
         row(
             "Slope of log observed on log predicted",
             [f"{c.slope:.3f}" for c in columns],
-            f"within {mechanism.SLOPE_TOLERANCE:g} of 1",
+            f"within {rules.SLOPE_TOLERANCE:g} of 1",
         ),
         row(
             "Correlation",
             [f"{c.correlation:.4f}" for c in columns],
-            f"at least {mechanism.SMALLEST_CORRELATION:g}",
+            f"at least {rules.SMALLEST_CORRELATION:g}",
         ),
         row(
             "Log-rmse",
             [f"{c.log_rmse:.3f}" for c in columns],
-            f"at most {mechanism.LARGEST_LOG_RMSE:g}",
+            f"at most {rules.LARGEST_LOG_RMSE:g}",
         ),
         row(
             "Placebo's log-rmse over the prediction's",
             [f"{factor:.1f}", "", ""],
-            f"at least {mechanism.PLACEBO_FACTOR:g}",
+            f"at least {rules.PLACEBO_FACTOR:g}",
         ),
         row(
             "Variants (arm and configuration)",
             [str(test.n_variants), "", ""],
-            f"at least {mechanism.FEWEST_VARIANTS}",
+            f"at least {rules.FEWEST_VARIANTS}",
         ),
-        row("Seeds", [str(found.study.tuning_seeds), "", ""], f"at least {mechanism.FEWEST_SEEDS}"),
+        row("Seeds", [str(found.study.tuning_seeds), "", ""], f"at least {rules.FEWEST_SEEDS}"),
         row("Networks compared", [str(c.n) for c in columns]),
         row("Networks not comparable", [str(c.n_unusable) for c in columns]),
     ]
     header = ["Figure", "Prediction", "Swapped Jacobians", "All networks", "Rule R1 asks"]
     return pd.DataFrame(rows, columns=header)
+
+
+def findings(found: Results) -> pd.DataFrame:
+    """Every rule's question, limits, outcome and figures."""
+    low, high = rules.CHANGE_SLOPES
+    first, last = rules.EXCESS_RATIOS
+    asked = {
+        "R1": (
+            "Does the theory predict the variance that noise causes?",
+            f"slope within {rules.SLOPE_TOLERANCE:g} of 1, r at least "
+            f"{rules.SMALLEST_CORRELATION:g}, log-rmse at most {rules.LARGEST_LOG_RMSE:g}, the "
+            f"placebo's {rules.PLACEBO_FACTOR:g} times larger",
+        ),
+        "R2": (
+            "Does it predict how training changes that variance?",
+            f"slope {low:g} to {high:g}, signs equal in {rules.SMALLEST_SIGN_AGREEMENT:.0%}, the "
+            "placebo outside",
+        ),
+        "R3": (
+            "Is that variance what noise costs?",
+            f"median of excess error over it {first:g} to {last:g}, the placebo's outside",
+        ),
+        "R4": (
+            "Is the operator's radius the growth of deviations?",
+            f"error at most {rules.LARGEST_GROWTH_ERROR:g} a step on both sides of the stability "
+            "boundary, without noise larger",
+        ),
+    }
+    return pd.DataFrame(
+        [
+            {
+                "Rule": name,
+                "Question": asked[name][0],
+                "Limits": asked[name][1],
+                "Outcome": finding.rule.value,
+                "Figures": finding.figures,
+            }
+            for name, finding in found.mechanism.findings.items()
+        ]
+    )
+
+
+def mediators(found: Results) -> pd.DataFrame:
+    """What moves with the error under noise, from the most to the least."""
+    made = judgement.mediators(found.experiment)
+    level = f"{100 * (1 - found.study.alpha):g}% interval"
+    return pd.DataFrame(
+        [
+            {
+                "Candidate": name,
+                "Share of variance explained": f"{m.explained:.0%}",
+                f"{level}": _range(m.explained_interval, ".0%"),
+                "Rank correlation": f"{m.correlation:+.2f}",
+                f"Its {level}": _range(m.correlation_interval, "+.2f"),
+                "Networks": str(m.n),
+            }
+            for name, m in sorted(made.items(), key=lambda pair: -pair[1].explained)
+        ]
+    )
+
+
+def _range(bounds: tuple[float, float], style: str) -> str:
+    return f"{bounds[0]:{style}} to {bounds[1]:{style}}"
