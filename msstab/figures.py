@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
 from msstab.evidence import PairedEvidence
@@ -287,12 +287,12 @@ def solvers(frame: pd.DataFrame) -> Picture:
             if error.notna().any():
                 errors.append(f"{name} {error.min():.1g} to {error.max():.1g}")
             last = own.iloc[-1]
-            times.append(f"{name} {1000 * last.seconds:.2g} ms at {last.n}")
+            times.append(f"{name} {1000 * last.seconds:.3g} ms at {last.n}")
         sizes = sorted(frame.n.unique())
         for axes in (left, right):
             axes.loglog()
             axes.set_xticks(sizes, [str(n) for n in sizes])
-            axes.xaxis.set_minor_formatter(NullFormatter())
+            axes.xaxis.set_minor_locator(NullLocator())
             axes.set_xlabel("states n")
         left.set_ylabel("relative error of the radius")
         right.set_ylabel("processor time a matrix (ms)")

@@ -120,5 +120,5 @@ def test_the_figure_is_drawn_alike_twice_and_says_errors_and_times(frame: pd.Dat
     norm = rows(frame, "spectral norm").relative_error
     assert f"spectral norm {norm.min():.1g} to {norm.max():.1g}" in first.alt
     dense = rows(frame, "dense").seconds[6]
-    assert f"dense {1000 * dense:.2g} ms at 6" in first.alt
+    assert f"dense {1000 * dense:.3g} ms at 6" in first.alt
     assert "for 4 to 10 states" in first.alt
