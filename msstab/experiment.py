@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from msstab import store
-from msstab.arms import ARMS
+from msstab import arms, store
 from msstab.study import Study, StudyError
 from msstab.training import Trained
 from msstab.trials import Scoring, Trial, load_scores, load_trained, score_trials, train_trials
@@ -27,10 +26,11 @@ UNTRAINED_GAINS = (1.0, 2.2)
 class Experiment(NamedTuple):
     """A Study's runs.
 
-    `table` has a row for each network: arm, role ("tuning", "selected", "penalised",
-    "untrained"), seed, configuration and scores. `chosen` is each arm's configuration, strength
-    0 allowed, and `penalised` the best one of positive strength. `bracketed`: none of these lies
-    on the edge of `grid`, the widened one.
+    `table` has a row for each network: arm, role ("tuning", "selected", "penalised", "robust",
+    "untrained"), seed, configuration and scores. By arm, `chosen` is the configuration of lowest
+    clean validation error, strength 0 allowed, `penalised` the same of positive strength, and
+    `robust` that of lowest validation error under noise, of positive strength for all but the
+    baseline. `bracketed`: none of these lies on the edge of `grid`, the widened one.
     """
 
     study: Study
@@ -38,13 +38,14 @@ class Experiment(NamedTuple):
     grid: Grid
     chosen: dict[str, Configuration]
     penalised: dict[str, Configuration]
+    robust: dict[str, Configuration]
     bracketed: bool
 
 
 def run(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Experiment:
     """Run what is missing of a Study's trials and return all of them.
 
-    Tuning seeds choose every arm's configuration on validation data, the grid being widened
+    Tuning seeds choose every arm's configurations on validation data, the grid being widened
     until each choice is bracketed; confirmation seeds, none of which took part in tuning, then
     compare the arms. `jobs` processes share the work; the numbers do not depend on it.
     `progress(done, total)` is told of missing work done, training and scoring a network being one
@@ -54,30 +55,37 @@ def run(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Exp
     if study.device != "cpu" and not torch.cuda.is_available():
         raise StudyError(f"device = {study.device}: torch finds no such device here; use cpu")
     runner = _Runner(jobs, progress)
-    wider = Grid(study.learning_rates, study.strengths)
+    wider = _first_grid(study)
     for _ in range(MOST_WIDENINGS + 1):
         grid = wider
         rows = _tuning_rows(study, grid)
-        # Confirmation trains and scores the baseline, and every other arm in two configurations.
-        later = 2 * (2 * len(study.arms) - 1) * study.seeds
-        chosen, penalised = _choices(runner.table(rows, later))
-        picks = [(c, _penalised(arm)) for arm, c in [*chosen.items(), *penalised.items()]]
+        choices = _choices(runner.table(rows, later=_confirmations(study)))
+        picks = [(arm, c) for by_arm in choices for arm, c in by_arm.items()]
         wider = widen(grid, picks)
         if wider == grid:
             break
-    for arm in study.arms:
+    chosen, penalised, robust = choices
+    baseline, idea, *_ = study.arms
+    for arm in (baseline, idea):
         rows += _rows(study, arm, "selected", chosen[arm])
     for arm, configuration in penalised.items():
         rows += _rows(study, arm, "penalised", configuration)
+    for arm, configuration in robust.items():
+        rows += _rows(study, arm, "robust", configuration)
     for gain in UNTRAINED_GAINS:
         rows += _untrained(study, gain)
-    return Experiment(study, runner.table(rows), grid, chosen, penalised, bracketed=grid == wider)
+    table = runner.table(rows)
+    return Experiment(study, table, grid, chosen, penalised, robust, bracketed=grid == wider)
+
+
+def pairs(study: Study, arm: str) -> int:
+    """Return the number of confirmation seeds on which an arm is compared with the baseline."""
+    return study.seeds if arm in study.arms[:2] else study.other_seeds
 
 
 def trained(study: Study, configuration: Configuration, arm: str, role: str, seed: int) -> Trained:
     """Return one trained network of a Study that has been run, as a stack of one."""
     trial = _trial(study, arm, configuration, _PURPOSES[role], seed)
-    train_trials([trial])
     return load_trained(trial)
 
 
@@ -87,7 +95,28 @@ def by_configuration(table: pd.DataFrame) -> dict[Configuration, pd.DataFrame]:
     return {Configuration(*map(float, key)): rows for key, rows in groups}
 
 
-_PURPOSES = {"tuning": "tuning", "selected": "confirmation", "penalised": "confirmation"}
+def _first_grid(study: Study) -> Grid:
+    """Each arm's own strengths, unless the Study names some for all."""
+    own: dict[str, tuple[float, ...]] = {}
+    for name in study.arms[1:]:
+        arm = arms.find(name)
+        assert arm is not None
+        own[name] = study.strengths or arm.strengths
+    return Grid(study.learning_rates, own)
+
+
+def _confirmations(study: Study) -> int:
+    """Estimate the steps of the confirmation: networks trained and networks scored."""
+    others = 2 * (len(study.arms) - 2) * study.other_seeds
+    return 2 * (5 * study.seeds + others)
+
+
+_PURPOSES = {
+    "tuning": "tuning",
+    "selected": "confirmation",
+    "penalised": "confirmation",
+    "robust": "confirmation",
+}
 
 
 class _Row(NamedTuple):
@@ -113,18 +142,19 @@ class _Runner:
         needed = {t.key: t for s in missing for t in (s.trial, s.partner)}
         to_train = [t for k, t in needed.items() if not store.path_of("train", k).exists()]
         self.total += len(to_train) + len(missing)
-        self._do(train_trials, _ensembles(to_train, self.jobs))
-        self._do(score_trials, _chunks(missing, self.jobs))
+        ensembles = _ensembles(to_train, self.jobs)
+        self._do(train_trials, [(group, arms.find(group[0].arm)) for group in ensembles])
+        self._do(score_trials, [(group,) for group in _chunks(missing, self.jobs)])
         scores = {s.key: load_scores(s) for s in scorings}
         return pd.DataFrame([_record(row, scores[row.scoring.key]) for row in rows])
 
-    def _do(self, work: Callable[[list[Any]], int], chunks: list[list[Any]]) -> None:
-        if not chunks:
+    def _do(self, work: Callable[..., int], calls: Sequence[tuple[Any, ...]]) -> None:
+        if not calls:
             return
         self._report(0)
-        jobs = min(self.jobs, len(chunks))
+        jobs = min(self.jobs, len(calls))
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        for done in parallel(joblib.delayed(work)(chunk) for chunk in chunks):
+        for done in parallel(joblib.delayed(work)(*arguments) for arguments in calls):
             self._report(done)
 
     def _report(self, done: int) -> None:
@@ -133,13 +163,9 @@ class _Runner:
             self.progress(self.done, self.total + self.later)
 
 
-def _penalised(arm: str) -> bool:
-    return ARMS[arm] is not None
-
-
 def _rows(study: Study, arm: str, role: str, configuration: Configuration) -> list[_Row]:
     purpose = _PURPOSES[role]
-    seeds = study.tuning_seeds if purpose == "tuning" else study.seeds
+    seeds = study.tuning_seeds if purpose == "tuning" else pairs(study, arm)
     trials = [_trial(study, arm, configuration, purpose, seed) for seed in range(seeds)]
     return [_Row(arm, role, scoring) for scoring in _scorings(study, trials)]
 
@@ -162,6 +188,7 @@ def _scorings(study: Study, trials: list[Trial]) -> list[Scoring]:
 def _trial(study: Study, arm: str, c: Configuration, purpose: str, seed: int) -> Trial:
     # At strength 0 every arm is the baseline, and what the penalty would assume does not matter.
     active = c.strength > 0
+    own = arms.find(arm) if active else None
     return Trial(
         track=study.track,
         cell=study.cell,
@@ -172,6 +199,7 @@ def _trial(study: Study, arm: str, c: Configuration, purpose: str, seed: int) ->
         arm=arm if active else "baseline",
         learning_rate=c.learning_rate,
         strength=c.strength,
+        noise=study.noise if active else "unit",
         sigma=study.sigma if active else 0.0,
         target=study.target if active else 1.0,
         purpose=purpose,
@@ -179,6 +207,7 @@ def _trial(study: Study, arm: str, c: Configuration, purpose: str, seed: int) ->
         study_seed=study.study_seed,
         dtype=study.dtype,
         device=study.device,
+        arm_source=own.source if own else "",
     )
 
 
@@ -186,22 +215,27 @@ def _tuning_rows(study: Study, grid: Grid) -> list[_Row]:
     return [
         row
         for arm in study.arms
-        for configuration in configurations(grid, penalised=_penalised(arm))
+        for configuration in configurations(grid, arm)
         for row in _rows(study, arm, "tuning", configuration)
     ]
 
 
-def _choices(
-    table: pd.DataFrame,
-) -> tuple[dict[str, Configuration], dict[str, Configuration]]:
-    """Each arm's best configuration on validation data, and its best one of positive strength."""
-    chosen, penalised = {}, {}
-    for arm, own in table.groupby("arm", sort=False):
-        errors = {c: rows.validation_mse.to_numpy() for c, rows in by_configuration(own).items()}
-        chosen[str(arm)] = choose(errors)
-        if active := {c: e for c, e in errors.items() if c.strength > 0}:
-            penalised[str(arm)] = choose(active)
-    return chosen, penalised
+Choices = dict[str, Configuration]
+
+
+def _choices(table: pd.DataFrame) -> tuple[Choices, Choices, Choices]:
+    """Each arm's best configurations on validation data; see Experiment."""
+    chosen, penalised, robust = {}, {}, {}
+    for name, own in table.groupby("arm", sort=False):
+        arm, runs = str(name), by_configuration(own)
+        clean = {c: rows.validation_mse.to_numpy() for c, rows in runs.items()}
+        noisy = {c: rows.noisy_validation_mse.to_numpy() for c, rows in runs.items()}
+        active = [c for c in runs if c.strength > 0]
+        chosen[arm] = choose(clean)
+        robust[arm] = choose({c: noisy[c] for c in active or runs})
+        if active:
+            penalised[arm] = choose({c: clean[c] for c in active})
+    return chosen, penalised, robust
 
 
 def _ensembles(trials: list[Trial], jobs: int) -> list[list[Trial]]:

@@ -1,7 +1,7 @@
 """Second moments of the deviation that noise causes, along the trajectories of networks."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -52,13 +52,27 @@ def forced_second_moment(
     Source: theory page, equation (2).
     """
     other, other_states = jacobian_of or (parameters, states)
-    _, models, size, batch = states.shape
-    moment = states.new_zeros(models, batch, size, size)
     steps = linearisations(other, inputs, other_states, closed_loop=closed_loop)
+    return second_moments(steps, states, noise, [sigma])[0]
+
+
+def second_moments(
+    steps: Iterable[Linearisation], states: Tensor, noise: Noise, sigmas: Sequence[float]
+) -> list[Tensor]:
+    """Return P_T as `forced_second_moment` does, for several noise levels at the price of one.
+
+    The linearised steps, which take longest, and the clean states after each (T, M, S, B)
+    -> for each level (M, B, S, S).
+    """
+    _, models, size, batch = states.shape
+    moments = [states.new_zeros(models, batch, size, size) for _ in sigmas]
     for step, state in zip(steps, _before(states), strict=True):
-        operator = noise.operator(step, sigma)
-        moment = operators.propagate(operator, moment, state.transpose(1, 2))
-    return moment
+        before = state.transpose(1, 2)
+        moments = [
+            operators.propagate(noise.operator(step, sigma), moment, before)
+            for sigma, moment in zip(sigmas, moments, strict=True)
+        ]
+    return moments
 
 
 def growth_rate(steps: Iterable[Operator], settle: int = 0) -> Tensor:

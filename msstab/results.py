@@ -47,18 +47,30 @@ class MechanismTest(NamedTuple):
         return self.finding.rule is Rule.CONFIRMED
 
 
+class ArmComparison(NamedTuple):
+    """One arm against the baseline, on the two questions, each with its own selection.
+
+    Q1, `clean`: the clean error of the configurations of lowest clean validation error.
+    Q2, `noisy`: the error under noise of those of lowest validation error under noise, and
+    `price`, the clean error of the same networks. The arm's are of positive strength.
+    """
+
+    arm: str
+    clean: Comparison
+    noisy: Comparison
+    price: Comparison
+
+
 class Results(NamedTuple):
     """Everything the chapters show.
 
-    `idea` is the arm that is judged. `clean` is the judged comparison; `noisy` is the same pair
-    of networks under noise, and `tuned` the idea at the configuration tuning chose when it was
-    free to choose strength 0.
+    `idea` is the arm that is judged, one of `arms`. `tuned` compares it at the configuration
+    tuning chose when it was free to choose strength 0.
     """
 
     experiment: Experiment
     idea: str
-    clean: Comparison
-    noisy: Comparison
+    arms: dict[str, ArmComparison]
     tuned: Comparison
     mechanism: MechanismTest
 
@@ -71,6 +83,16 @@ class Results(NamedTuple):
     def table(self) -> pd.DataFrame:
         """One row for each network (see Experiment)."""
         return self.experiment.table
+
+    @property
+    def clean(self) -> Comparison:
+        """Q1 for the judged arm."""
+        return self.arms[self.idea].clean
+
+    @property
+    def noisy(self) -> Comparison:
+        """Q2 for the judged arm."""
+        return self.arms[self.idea].noisy
 
     @property
     def baseline_configuration(self) -> Configuration:
@@ -109,21 +131,45 @@ def collect(
     """
     runs = experiment.run(study, jobs=jobs or joblib.cpu_count(), progress=progress)
     idea = study.arms[1]
-
-    def against_baseline(title: str, role: str, metric: str) -> Comparison:
-        a, b = _by_seed(runs, "baseline", "selected", metric), _by_seed(runs, idea, role, metric)
-        return compare(title, a, b, alpha=study.alpha, sesoi=study.sesoi)
-
     return Results(
         runs,
         idea,
-        clean=against_baseline("Clean test error", "penalised", "test_mse"),
-        noisy=against_baseline(
-            f"Error under noise of {study.sigma_test:g}", "penalised", "noisy_mse"
+        {arm: _compare_arm(runs, arm) for arm in study.arms[1:]},
+        tuned=_against_baseline(
+            runs, idea, ("selected", "selected"), "test_mse", "Clean error, strength 0 allowed"
         ),
-        tuned=against_baseline("Clean, strength 0 allowed", "selected", "test_mse"),
         mechanism=_test_mechanism(runs),
     )
+
+
+def _compare_arm(runs: Experiment, arm: str) -> ArmComparison:
+    judged, robust, level = ("selected", "penalised"), ("robust", "robust"), runs.study.sigma_test
+    return ArmComparison(
+        arm,
+        _against_baseline(runs, arm, judged, "test_mse", "Q1: clean error"),
+        _against_baseline(runs, arm, robust, "noisy_mse", f"Q2: error under noise of {level:g}"),
+        _against_baseline(runs, arm, robust, "test_mse", "Q2: its price in clean error"),
+    )
+
+
+def by_level(found: Results, arm: str) -> dict[float, Comparison]:
+    """Compare Q2's networks of an arm with the baseline's at every noise level of the grid."""
+    return {
+        level: _against_baseline(
+            found.experiment, arm, ("robust", "robust"), f"noisy_mse@{level:g}", f"Noise {level:g}"
+        )
+        for level in found.study.sigma_grid
+    }
+
+
+def _against_baseline(
+    runs: Experiment, arm: str, roles: tuple[str, str], metric: str, title: str
+) -> Comparison:
+    """Compare on the arm's confirmation seeds; `roles` are the baseline's and the arm's."""
+    n = experiment.pairs(runs.study, arm)
+    a = _by_seed(runs, "baseline", roles[0], metric)[:n]
+    b = _by_seed(runs, arm, roles[1], metric)
+    return compare(title, a, b, alpha=runs.study.alpha, sesoi=runs.study.sesoi)
 
 
 def compare(
@@ -195,7 +241,7 @@ def hinge_activity(results: Results) -> dict[str, NDArray[np.float64]]:
     At the learning rate of the judged configuration.
     """
     rate = results.idea_configuration.learning_rate
-    strengths = [s for s in results.experiment.grid.strengths if s > 0]
+    strengths = [s for s in results.experiment.grid.strengths[results.idea] if s > 0]
     return {
         f"strength {s:g}": _curves(results, results.idea, Configuration(rate, s), "active")
         for s in strengths

@@ -39,15 +39,16 @@ def reproduction(found: Results, original: Report) -> str:
 
 
 def both_errors(found: Results) -> str:
-    """Say how the judged comparison came out, and the same networks' under noise."""
+    """Say how the judged arm came out on both questions."""
     parts = []
     for comparison in (found.clean, found.noisy):
         e = comparison.evidence
         change = f"{e.percent(e.mean_difference):+.0f}%"
         parts.append(f"{comparison.decision.outcome.value} ({change}, {p_text(e.p_value)})")
     return (
-        f"Comparing penalised networks with the tuned baseline, the clean error comes out "
-        f"{parts[0]}, and the error under noise of {found.study.sigma_test:g} {parts[1]}."
+        f"Comparing networks trained with `{found.idea}` with the baseline, each tuned for the "
+        f"question, the clean error comes out {parts[0]}, and the error under noise of "
+        f"{found.study.sigma_test:g} {parts[1]}."
     )
 
 
@@ -56,7 +57,7 @@ def bracketing(found: Results) -> str:
     study, grid = found.study, found.experiment.grid
     began, ended = _listed(study.learning_rates), _listed(grid.rungs)
     stayed = " and stayed so" if began == ended else f" and ended as {ended}"
-    strengths = f"; strengths reach from 0 to {grid.strengths[-1]:g}"
+    strengths = f"; each arm tries {grid.n_strengths} strengths"
     state = "is bracketed by worse ones" if found.experiment.bracketed else "still lies on an edge"
     every = "every choice" if found.experiment.bracketed else "a choice"
     return f"The ladder of learning rates began as {began}{stayed}{strengths}. Now {every} {state}."

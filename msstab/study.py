@@ -5,7 +5,7 @@ import difflib
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, get_origin
 
 import pydantic
@@ -13,6 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 KNOWN_NAMES: dict[str, list[str]] = {"track": [], "cell": [], "noise": [], "arm": []}
 """What a Study may name, by kind; each room that defines such a thing declares it on import."""
+
+OPENERS: dict[str, Callable[[str], bool]] = {}
+"""By kind, what opens a name that stands for something of the reader's own, such as a file.
+
+Returns whether the name is of that form; raises ValueError where it cannot be used.
+"""
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -48,13 +54,14 @@ class Study(BaseModel):
     n_validation: int = Field(400, ge=8, description="validation sequences, for selection only")
     n_test: int = Field(400, ge=8, description="test sequences")
     arms: tuple[str, ...] = Field(
-        ("baseline", "spectral_proxy"), description="arms compared; the baseline comes first"
+        ("baseline", "spectral_proxy"),
+        description="arms compared: the baseline, the one that is judged, others",
     )
     learning_rates: tuple[Positive, ...] = Field(
         (0.001, 0.003, 0.01), description="ladder of Adam's learning rate, extended if need be"
     )
     strengths: tuple[NonNegative, ...] = Field(
-        (0.0, 0.1, 1.0), description="penalty strengths tried at each learning rate; holds 0"
+        (), description="penalty strengths tried, 0 among them; empty: each arm's own"
     )
     noise: str = Field("unit", description="structure of the multiplicative noise")
     sigma: NonNegative = Field(0.2, description="noise level the penalty assumes in training")
@@ -62,12 +69,18 @@ class Study(BaseModel):
     sigma_test: NonNegative = Field(
         0.2, description="noise level of the noisy test; the step of quantisation"
     )
+    sigma_grid: tuple[Positive, ...] = Field(
+        (0.05, 0.1, 0.2, 0.4), description="noise levels at which errors under noise are compared"
+    )
     draws: int = Field(64, ge=2, description="noise draws per sequence in the noisy test")
     mechanism_sequences: int = Field(
         64, ge=2, description="test sequences on which the mechanism is measured"
     )
     tuning_seeds: int = Field(8, ge=2, description="seeds that choose each arm's configuration")
     seeds: int = Field(256, ge=2, description="paired seeds that confirm, disjoint from tuning")
+    other_seeds: int = Field(
+        64, ge=2, description="paired seeds for the arms beside the one that is judged"
+    )
     study_seed: int = Field(0, ge=0, description="root of every random number")
     alpha: float = Field(0.05, gt=0, lt=0.5, description="two-sided level of every test")
     sesoi: float = Field(
@@ -96,11 +109,20 @@ class Study(BaseModel):
     def _increasing(
         cls, values: tuple[float, ...], info: pydantic.ValidationInfo
     ) -> tuple[float, ...]:
+        if info.field_name == "strengths" and not values:
+            return values
         if len(values) < 2 or any(b <= a for a, b in itertools.pairwise(values)):
             raise ValueError("give at least two values, in increasing order")
         if info.field_name == "strengths" and values[0] != 0:
             raise ValueError("start with 0, so that tuning may decide against the penalty")
         return values
+
+    @pydantic.field_validator("sigma_grid")
+    @classmethod
+    def _rising(cls, levels: tuple[float, ...]) -> tuple[float, ...]:
+        if not levels or any(b <= a for a, b in itertools.pairwise(levels)):
+            raise ValueError("give at least one level, in increasing order")
+        return levels
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> "Study":
@@ -125,13 +147,14 @@ PROFILES: dict[str, dict[str, Any]] = {
         "n_validation": 128,
         "n_test": 128,
         "learning_rates": (0.01, 0.03),
-        "strengths": (0.0, 0.1),
+        "sigma_grid": (0.1, 0.2, 0.4),
         "draws": 32,
         "mechanism_sequences": 32,
         "tuning_seeds": 4,
         "seeds": 8,
+        "other_seeds": 8,
     },
-    "stage2": {"tuning_seeds": 4, "seeds": 8},
+    "stage2": {"seeds": 8, "other_seeds": 8},
     "full": {},
 }
 """What each profile changes in the defaults: `stage2` has the original report's scale."""
@@ -206,10 +229,16 @@ def declare(kind: str, name: str) -> None:
         KNOWN_NAMES[kind].append(name)
 
 
+def declare_opener(kind: str, opener: Callable[[str], bool]) -> None:
+    """Let a Study name things of the reader's own; see `OPENERS`."""
+    OPENERS[kind] = opener
+
+
 def _require_known(kind: str, name: str) -> None:
     if not KNOWN_NAMES[kind]:
         raise RuntimeError(f"no {kind} is declared yet: import msstab.experiment first")
-    if name not in KNOWN_NAMES[kind]:
+    opened = kind in OPENERS and name not in KNOWN_NAMES[kind] and OPENERS[kind](name)
+    if name not in KNOWN_NAMES[kind] and not opened:
         raise ValueError(f"no such {kind}; {nearest(name, KNOWN_NAMES[kind])}")
 
 
@@ -220,7 +249,8 @@ def _typed(name: str, value: object) -> object:
         return value
     if get_origin(annotation) is tuple:
         if isinstance(value, str):
-            value = value.strip().strip("[]()").split(",")
+            text = value.strip().strip("[]()")
+            value = text.split(",") if text else []
         return tuple(map(_literal, value)) if isinstance(value, list | tuple) else value
     return _literal(value)
 

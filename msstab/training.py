@@ -1,6 +1,6 @@
 """Train M models of one shape and one arm as a single ensemble."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from msstab import cells
-from msstab.arms import Arm, Step
+from msstab.arms import Arm, Forward, Step
 from msstab.cells import Parameters
+from msstab.noise import NOISES, Noise
 
 
 class Trained(NamedTuple):
@@ -36,14 +37,17 @@ def train(
     batch: int,
     arm: Arm | None = None,
     strengths: Tensor | None = None,
+    noise: Noise = NOISES["unit"],
     sigma: float = 0.0,
     target: float = 1.0,
+    streams: Sequence[np.random.Generator] = (),
 ) -> Trained:
     """Train each model on its own data, in its own order, at its own learning rate and strength.
 
     `inputs` (M, N, T, D), `targets` (M, N, O), `orders` (M, epochs, N) the sequence numbers in
     the order of use, `learning_rates` and `strengths` (M,). The objective of a model is the mean
-    squared error of its last output plus strength times the arm's penalty. A model's result
+    squared error of its last output plus strength times the arm's penalty, for which `noise`,
+    `sigma`, `target` and `streams` are meant (see `arms.Step`). A model's result
     depends on nothing but its own data; one that diverges ends with values that are not finite
     and leaves the others alone. Runs on one thread, the fastest for matrices of this size.
     """
@@ -54,6 +58,7 @@ def train(
     parameters = initial.like(v.requires_grad_() for v in _views(flat, initial))
     adam = _Adam(flat, learning_rates)
     workspaces: dict[int, cells.Workspace] = {}
+    memory: dict[str, Tensor] = {}
     every_model = torch.arange(models, device=flat.device)[:, None]
     losses, active = [], []
     with one_thread(), torch.enable_grad():
@@ -66,13 +71,23 @@ def train(
                 if size not in workspaces:
                     room = cells.padded(size, parameters.hidden)
                     workspaces[size] = cells.workspace(x.shape[0], parameters, room)
-                states, outputs = cells.run(parameters, x, workspaces[size])
+                space = workspaces[size]
+                if arm is not None and arm.run is not None:
+                    given = Forward(parameters, x, space, noise, sigma, strengths, streams)
+                    states, outputs = arm.run(given)
+                else:
+                    states, outputs = cells.run(parameters, x, space)
                 loss = (outputs - y).square().mean(dim=(1, 2))
                 objective = loss
-                if arm is not None:
-                    penalty = arm(Step(parameters, x, states, sigma, target))
+                if arm is not None and arm.penalise is not None:
+                    step = Step(
+                        parameters, x, y, states, outputs, noise, sigma, target, streams, memory
+                    )
+                    penalty = arm.penalise(step)
                     objective = loss + strengths * penalty.value
                     active_sum = active_sum + penalty.active.double() * size
+                elif arm is not None:
+                    active_sum = active_sum + size
                 gradients = torch.autograd.grad(objective.sum(), list(parameters))
                 adam.step(_flatten(gradients))
                 loss_sum = loss_sum + loss.detach().double() * size

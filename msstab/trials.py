@@ -1,29 +1,25 @@
 """One trial: a network trained and scored, each kept under everything it depends on."""
 
-import ast
-import hashlib
 import time
 from dataclasses import asdict, dataclass
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from msstab import cells, evaluation, mechanism, moments, store, tracks, training
-from msstab.arms import ARMS
+from msstab import arms, cells, scores, store, tracks, training
+from msstab.arms import Arm
 from msstab.cells import Parameters
+from msstab.keys import key
 from msstab.noise import NOISES
 from msstab.seeding import generator
-from msstab.study import Study, digest
+from msstab.study import Study
 from msstab.training import Trained
 
-DIVERGED = 100.0
-"""A network whose error is more than so many times the constant forecast's has diverged."""
-
-_TRAINING_ROOMS = ("seeding", "tracks", "cells", "arms", "training", "trials")
-_SCORING_ROOMS = (*_TRAINING_ROOMS, "operators", "noise", "moments", "evaluation", "mechanism")
+_TRAINING_ROOMS = ("seeding", "tracks", "cells", "training", "trials")
+_ARM_ROOMS = (*_TRAINING_ROOMS, "arms", "operators", "noise", "reduced", "spectral", "moments")
+_SCORING_ROOMS = (*_ARM_ROOMS, "evaluation", "mechanism", "scores")
 
 
 @dataclass(frozen=True)
@@ -39,6 +35,7 @@ class Trial:
     arm: str
     learning_rate: float
     strength: float
+    noise: str
     sigma: float
     target: float
     purpose: str
@@ -47,11 +44,13 @@ class Trial:
     dtype: str
     device: str
     gain: float = 1.0
+    arm_source: str = ""
 
     @property
     def key(self) -> str:
         """Name of the trained network: its parameters, the code that trains, the versions."""
-        return digest([asdict(self), _code(_TRAINING_ROOMS), *_versions()])
+        rooms = _TRAINING_ROOMS if self.arm == "baseline" else _ARM_ROOMS
+        return key(asdict(self), rooms)
 
 
 class Scoring(NamedTuple):
@@ -65,8 +64,9 @@ class Scoring(NamedTuple):
     def key(self) -> str:
         """Name of the scores."""
         s = self.study
-        how = [s.n_validation, s.n_test, s.noise, s.sigma_test, s.draws, s.mechanism_sequences]
-        return digest([self.trial.key, self.partner.key, how, _code(_SCORING_ROOMS)])
+        sizes = [s.n_validation, s.n_test, s.draws, s.mechanism_sequences]
+        how = [*sizes, s.noise, s.sigma_test, s.sigma_grid]
+        return key([self.trial.key, self.partner.key, how], _SCORING_ROOMS)
 
 
 def draw_data(study: Study, purpose: str, seed: int) -> tracks.Data:
@@ -88,15 +88,16 @@ def _data(
     return tracks.track(track).generate(streams, sizes)
 
 
-def train_trials(trials: list[Trial]) -> int:
+def train_trials(trials: list[Trial], arm: Arm | None) -> int:
     """Train what is missing of trials that differ only in seed, rate and strength, as one ensemble.
 
+    `arm` is theirs, handed over whole because a reader's own is not known in other processes.
     Returns the number of trials, done now or before.
     """
     missing = [t for t in trials if store.load("train", t.key) is None]
     if missing:
         start = time.perf_counter()
-        result = _train_ensemble(missing)
+        result = _train_ensemble(missing, arm)
         seconds = (time.perf_counter() - start) / len(missing)
         for i, trial in enumerate(missing):
             own = result.parameters.select([i])
@@ -106,7 +107,7 @@ def train_trials(trials: list[Trial]) -> int:
     return len(trials)
 
 
-def _train_ensemble(trials: list[Trial]) -> Trained:
+def _train_ensemble(trials: list[Trial], arm: Arm | None) -> Trained:
     first = trials[0]
     dtype, device = getattr(torch, first.dtype), first.device
     data = [_data(t.track, t.study_seed, t.purpose, t.index, (t.n_train, 0, 0)) for t in trials]
@@ -136,10 +137,12 @@ def _train_ensemble(trials: list[Trial]) -> Trained:
         tensor([_orders(t) for t in trials]),
         tensor([t.learning_rate for t in trials]),
         batch=first.batch,
-        arm=ARMS[first.arm],
+        arm=arm,
         strengths=tensor([t.strength for t in trials]),
+        noise=NOISES[first.noise],
         sigma=first.sigma,
         target=first.target,
+        streams=[_stream(t, "arm") for t in trials],
     )
 
 
@@ -152,7 +155,7 @@ def load_trained(trial: Trial) -> Trained:
     """Return a trained network as a stack of one; train it if it isn't kept."""
     arrays = store.load("train", trial.key)
     if arrays is None:
-        train_trials([trial])
+        train_trials([trial], arms.find(trial.arm))
         arrays = store.load("train", trial.key)
     assert arrays is not None
     weights = (torch.as_tensor(arrays[n], device=trial.device) for n in cells.TENSORS)
@@ -168,100 +171,34 @@ def score_trials(scorings: list[Scoring]) -> int:
 
 def load_scores(scoring: Scoring) -> dict[str, float]:
     """Return the scores of a network; score it if they aren't kept."""
-    scores = store.load("score", scoring.key)
-    if scores is None:
+    found = store.load("score", scoring.key)
+    if found is None:
         score_trials([scoring])
-        scores = store.load("score", scoring.key)
-    assert scores is not None
-    return {name: float(value) for name, value in scores.items()}
+        found = store.load("score", scoring.key)
+    assert found is not None
+    return {name: float(value) for name, value in found.items()}
 
 
-@torch.no_grad()
 def _score(scoring: Scoring) -> dict[str, float]:
-    """Score one network alone, so that its numbers depend on no other.
-
-    A network has diverged if its error is not finite or a hundred times the constant forecast's;
-    it is then scored as that forecast, which is what a user would fall back on, so that it counts
-    and stays comparable.
-    """
+    """Return a network's scores, and how its training went."""
     trial, _, study = scoring
     model, partner = load_trained(trial), load_trained(scoring.partner)
-    parameters = model.parameters
     data = draw_data(study, trial.purpose, trial.index)
-    noise = NOISES[study.noise]
     with training.one_thread():
-        validation, test = (
-            float(evaluation.squared_error(parameters, *evaluation.stack(s, parameters.weight_ih)))
-            for s in (data.validation, data.test)
+        found = scores.score(
+            model.parameters,
+            partner.parameters,
+            data,
+            study,
+            lambda use: _stream(trial, use),
+            tuning=trial.purpose == "tuning",
         )
-        few = tracks.Split(*(part[: study.mechanism_sequences] for part in data.test))
-        inputs, targets = evaluation.stack(few, parameters.weight_ih)
-        clean = float(evaluation.squared_error(parameters, inputs, targets))
-        noisy = evaluation.noisy_run(
-            parameters, inputs, targets, noise, study.sigma_test, study.draws,
-            _stream(trial, "noise"),
-        )  # fmt: skip
-        states, _ = cells.run(parameters, inputs)
-        partner_states, _ = cells.run(partner.parameters, inputs)
-
-        def predicted(swapped: tuple[Parameters, torch.Tensor] | None) -> float:
-            moment = moments.forced_second_moment(
-                parameters, inputs, states, noise, study.sigma_test, swapped
-            )
-            return float(moments.output_variance(parameters, moment).mean())
-
-        scores = {
-            "validation_mse": validation,
-            "test_mse": test,
-            "clean_mse": clean,
-            "noisy_mse": float(noisy.squared_error),
-            "observed_variance": float(noisy.output_variance),
-            "predicted_variance": predicted(None),
-            "placebo_variance": predicted((partner.parameters, partner_states)),
-            "proxy_radius": float(
-                mechanism.proxy_radius(parameters, inputs, states, study.sigma_test)
-            ),
-            "power_ratio": float(mechanism.power_ratio(noisy.power)),
-        }
-    forecast = {
-        name: evaluation.constant_error(data, split)
-        for name, split in (
-            *(("validation_mse", data.validation), ("test_mse", data.test)),
-            *(("clean_mse", few), ("noisy_mse", few)),
-        )
-    }
-    diverged = not all(scores[name] <= DIVERGED * error for name, error in forecast.items())
-    if diverged:
-        scores |= forecast
     curves = store.load("train", trial.key) or {}
-    seconds = float(curves.get("seconds", np.nan))
     last = model.losses[0, -1] if model.losses.size else np.nan
     active = model.active[0].mean() if model.active.size else np.nan
     return {
-        **scores,
-        "constant_mse": evaluation.constant_error(data, data.test),
-        "persistence_mse": evaluation.persistence_error(data.test),
-        "ridge_mse": evaluation.ridge_error(data, data.test),
-        "diverged": float(diverged),
+        **found,
         "train_mse": float(last),
         "hinge_active": float(active),
-        "seconds": seconds,
+        "seconds": float(curves.get("seconds", np.nan)),
     }
-
-
-@cache
-def _code(rooms: tuple[str, ...]) -> str:
-    """Digest of what the named modules do: their syntax trees, comments and layout left out."""
-    folder = Path(__file__).parent
-    files = [
-        file
-        for room in rooms
-        for file in (sorted((folder / room).glob("*.py")) or [folder / f"{room}.py"])
-    ]
-    trees = (ast.dump(ast.parse(file.read_text("utf-8"))) for file in files)
-    return hashlib.sha256("\n".join(trees).encode()).hexdigest()
-
-
-@cache
-def _versions() -> tuple[str, str]:
-    return torch.__version__, np.__version__

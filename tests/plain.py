@@ -5,7 +5,9 @@ import torch
 from torch import Tensor, nn
 
 from msstab import cells
+from msstab.arms import Step
 from msstab.cells import Parameters
+from msstab.noise import NOISES
 
 
 def networks(
@@ -79,3 +81,26 @@ def jacobian(parameters: Parameters, model: int, state: Tensor, inputs: Tensor) 
     """The Jacobian (S, S) of `step` with respect to the state, by automatic differentiation."""
     found: Tensor = torch.func.jacrev(lambda h: step(parameters, model, h, inputs))(state)
     return found
+
+
+def step_of(
+    parameters: Parameters,
+    *,
+    batch: int = 6,
+    length: int = 5,
+    noise: str = "unit",
+    sigma: float = 0.2,
+    target: float = 1.0,
+    inputs: Tensor | None = None,
+) -> Step:
+    """What an arm sees at one step of these networks, on inputs and targets drawn alike."""
+    models, _, n_inputs = parameters.weight_ih.shape
+    dtype = parameters.weight_ih.dtype
+    if inputs is None:
+        inputs = normal(length, models, n_inputs, batch, dtype=dtype)
+    found, outputs = cells.run(parameters, inputs)
+    targets = normal(*outputs.shape, seed=1, dtype=dtype)
+    streams = [np.random.default_rng([2, model]) for model in range(models)]
+    return Step(
+        parameters, inputs, targets, found, outputs, NOISES[noise], sigma, target, streams, {}
+    )

@@ -1,21 +1,14 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
-from plain import jacobian, networks, normal
+from plain import jacobian, networks, normal, step_of
 from torch import Tensor
 
-from msstab import arms, cells, study
+from msstab import arms, study
 from msstab.arms import ARMS, Penalty, Step, spectral_proxy, squared_spectral_norm
 from msstab.cells import Parameters
-
-
-def step_of(parameters: Parameters, *, batch: int = 6, target: float = 1.0) -> Step:
-    """A step of an ensemble, the arm assuming noise of 0.2."""
-    models, _, n_inputs = parameters.weight_ih.shape
-    inputs = normal(5, models, n_inputs, batch, dtype=parameters.weight_ih.dtype)
-    states, _ = cells.run(parameters, inputs)
-    return Step(parameters, inputs, states, 0.2, target)
 
 
 def gradients(parameters: Parameters, penalty: Tensor) -> list[Tensor]:
@@ -83,9 +76,7 @@ def test_the_proxys_gradient_reaches_weights_through_the_states() -> None:
     inputs = normal(4, 1, 1, 5)
 
     def penalty(*tensors: Tensor) -> Tensor:
-        own = Parameters(*tensors)
-        states, _ = cells.run(own, inputs)
-        return spectral_proxy(Step(own, inputs, states, 0.2, 0.1)).value
+        return spectral_proxy(step_of(Parameters(*tensors), target=0.1, inputs=inputs)).value
 
     assert float(penalty(*parameters).detach()) > 0
     assert torch.autograd.gradcheck(penalty, tuple(parameters))
@@ -155,7 +146,7 @@ def test_an_arm_of_ones_own_can_be_studied() -> None:
     with pytest.raises(study.StudyError, match="no such arm"):
         study.parse({"arms": ["baseline", "small_weights"]})
 
-    @arms.arm
+    @arms.arm(strengths=(0, 0.1, 1))
     def small_weights(step: Step) -> Penalty:
         value = step.parameters.weight_hh.square().mean((1, 2))
         return Penalty(value, torch.ones_like(value))
@@ -163,3 +154,79 @@ def test_an_arm_of_ones_own_can_be_studied() -> None:
     made = study.parse({"arms": ["baseline", "small_weights"]})
     assert made.arms == ("baseline", "small_weights")
     assert ARMS["small_weights"] is small_weights
+
+
+@pytest.mark.usefixtures("registry")
+def test_an_arm_may_be_defined_anew_but_not_one_of_the_packages_own() -> None:
+    def spectral_proxy(step: Step) -> Penalty:
+        raise NotImplementedError
+
+    with pytest.raises(ValueError, match="own arms"):
+        arms.arm(strengths=(0, 1, 2))(spectral_proxy)
+
+    def mine(step: Step) -> Penalty:
+        raise NotImplementedError
+
+    for strengths in ((0.0, 1.0, 2.0), (0.0, 3.0, 4.0)):
+        arms.arm(strengths=strengths)(mine)
+        found = arms.find("mine")
+        assert found is not None
+        assert found.strengths == strengths
+
+
+@pytest.mark.parametrize("grid", [(0, 1), (0, 1, 2, 3), (0.1, 1, 2), (0, 2, 1), (0, 1, 1)])
+def test_a_default_grid_that_would_tune_an_arm_differently_is_refused(
+    grid: tuple[float, ...],
+) -> None:
+    with pytest.raises(ValueError, match="start with 0 and increase"):
+        arms.Arm("mine", grid)
+
+
+GOOD = """
+from msstab.arms import Penalty, Step, arm
+
+@arm(strengths=(0, 1, 2))
+def mine(step: Step) -> Penalty:
+    raise NotImplementedError
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "said"),
+    [
+        (None, "ideas.py:mine", "there is no file ideas.py"),
+        (GOOD, "ideas.py:mime", "no arm mime in ideas.py; did you mean mine"),
+        ("x = 1", "ideas.py:x", "no arm x in ideas.py"),
+        ("import nothing_like_it", "ideas.py:mine", "ideas.py does not run: ModuleNotFoundError"),
+        ("def", "ideas.py:mine", "ideas.py does not run: SyntaxError"),
+        (GOOD.replace("mine", "weightless").replace("(0, 1, 2)", "(1, 2)"), "ideas.py:weightless",
+         "ideas.py does not run: ValueError: strengths"),
+        (GOOD, "ideas.txt:mine", "no such arm"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("registry")
+def test_a_file_that_has_no_such_arm_is_named(
+    content: str | None, name: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content:
+        (tmp_path / "ideas.py").write_text(content, encoding="utf-8")
+    with pytest.raises(study.StudyError, match=said):
+        study.parse({"arms": ["baseline", name]})
+    if "no such arm" not in said:
+        with pytest.raises(ValueError, match=said):
+            arms.find(name)
+    assert list(ARMS) == list(dict.fromkeys(ARMS))
+    assert name not in ARMS
+
+
+@pytest.mark.usefixtures("registry")
+def test_a_file_s_arm_is_known_by_its_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ideas.py").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    before = set(ARMS)
+    assert study.parse({"arms": "baseline,ideas.py:mine"}).arms == ("baseline", "ideas.py:mine")
+    assert set(ARMS) - before == {"ideas.py:mine"}

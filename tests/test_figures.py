@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from msstab import figures, results, trials
+from msstab import figures, frontiers, results, trials
 from msstab.results import Results
 from msstab.svg import Picture
 
@@ -20,8 +20,13 @@ def drawn(name: str, found: Results) -> Picture:
             return figures.hinge_activity(results.hinge_activity(found))
         case "paired":
             return figures.paired(found.clean)
-        case "trade_off":
-            return figures.trade_off(own.assign(constant_mse=100.0), 0.2)
+        case "tuning_panels":
+            chosen = {arm: [c] for arm, c in found.experiment.chosen.items()}
+            return figures.tuning_panels(tuning, chosen, 0.01)
+        case "frontiers":
+            return figures.frontiers(frontiers.frontiers(found.experiment), 0.2)
+        case "levels":
+            return figures.levels({found.idea: results.by_level(found, found.idea)})
         case "forced_variance":
             return figures.forced_variance(found.mechanism)
         case "signature":
@@ -32,7 +37,8 @@ def drawn(name: str, found: Results) -> Picture:
 
 NAMES = (
     *("sequences", "learning_curves", "tuning_curves", "hinge_activity", "paired"),
-    *("trade_off", "forced_variance", "signature", "effects"),
+    *("tuning_panels", "frontiers", "levels"),
+    *("forced_variance", "signature", "effects"),
 )
 
 

@@ -25,7 +25,15 @@ def test_the_judged_comparison_pairs_the_penalised_arm_with_the_baseline_seed_by
     assert list(baseline.seed) == list(idea.seed) == list(range(6))
     np.testing.assert_array_equal(tiny_results.clean.baseline, baseline.test_mse)
     np.testing.assert_array_equal(tiny_results.clean.idea, idea.test_mse)
-    np.testing.assert_array_equal(tiny_results.noisy.idea, idea.noisy_mse)
+    robust = [rows(tiny_results, arm, "robust") for arm in ("baseline", "spectral_proxy")]
+    noisy, price = tiny_results.noisy, tiny_results.arms["spectral_proxy"].price
+    for k, own in enumerate(robust):
+        np.testing.assert_array_equal((noisy.baseline, noisy.idea)[k], own.noisy_mse)
+        np.testing.assert_array_equal((price.baseline, price.idea)[k], own.test_mse)
+    levels = results.by_level(tiny_results, "spectral_proxy")
+    assert list(levels) == list(tiny_results.study.sigma_grid)
+    np.testing.assert_array_equal(levels[0.2].idea, noisy.idea)
+    np.testing.assert_array_equal(levels[0.4].idea, robust[1]["noisy_mse@0.4"])
     assert tiny_results.idea_configuration.strength > 0
     expected = evidence.summarise(
         baseline.test_mse, idea.test_mse, margin=0.05 * baseline.test_mse.mean(), alpha=0.05
@@ -69,7 +77,7 @@ def synthetic(variants: int, *, learnt: int, bias: float = 1.0) -> Experiment:
         )
     table = pd.concat(parts, ignore_index=True)
     study = Study(tuning_seeds=5)
-    return Experiment(study, table, Grid((0.1, 0.2), (0.0, 1.0)), {}, {}, True)
+    return Experiment(study, table, Grid((0.1, 0.2), {}), {}, {}, {}, True)
 
 
 def test_the_mechanism_rule_judges_variants_that_learnt_the_track_and_shows_the_others() -> None:
@@ -111,6 +119,8 @@ def test_signatures_cover_every_arm_and_untrained_networks(tiny_results: Results
         ("selected", "baseline"),
         ("selected", "spectral_proxy"),
         ("penalised", "spectral_proxy"),
+        ("robust", "baseline"),
+        ("robust", "spectral_proxy"),
         ("untrained", "untrained, gain 1"),
         ("untrained", "untrained, gain 2.2"),
     }

@@ -32,7 +32,8 @@ def test_both_errors_give_each_comparisons_own_outcome(tiny_results: Results) ->
     clean, noisy = tiny_results.clean, tiny_results.noisy
     better = noisy._replace(decision=noisy.decision._replace(outcome=Outcome.BETTER))
     worse = clean._replace(decision=clean.decision._replace(outcome=Outcome.WORSE))
-    text = sentences.both_errors(tiny_results._replace(clean=worse, noisy=better))
+    own = tiny_results.arms[tiny_results.idea]._replace(clean=worse, noisy=better)
+    text = sentences.both_errors(tiny_results._replace(arms={tiny_results.idea: own}))
     assert text.index("clean error comes out worse") < text.index("noise of 0.2 better")
     for comparison in (clean, noisy):
         e = comparison.evidence

@@ -20,7 +20,7 @@ LABELS = re.findall(r"^:label: *(\S+)", PAGE, re.MULTILINE)
 CITATION = re.compile(r"theory page, equation \((\d+)\)")
 
 CITED = {
-    "arms.spectral_proxy": "eq-spectral-proxy",
+    "arms.spectral_proxy.spectral_proxy": "eq-spectral-proxy",
     "cells.gru.step": "eq-gru",
     "cells.gru.linearise": "eq-gru-jacobians",
     "cells.lstm.step": "eq-lstm",

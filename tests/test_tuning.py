@@ -5,18 +5,22 @@ import pytest
 
 from msstab.tuning import Configuration, Grid, choose, configurations, widen
 
-ORIGINAL = Grid((0.001, 0.003, 0.01), (0.0, 0.1, 1.0))
+IDEA, OTHER = "idea", "another"
+ORIGINAL = Grid((0.001, 0.003, 0.01), {IDEA: (0.0, 0.1, 1.0), OTHER: (0.0, 20.0, 30.0)})
+WIDER = {IDEA: (0.0, 0.1, 1.0, 10.0), OTHER: (0.0, 20.0, 30.0, 45.0)}
 
 
 def random_grid(seed: int) -> Grid:
     rng = np.random.default_rng(seed)
     rungs = np.cumprod(rng.uniform(1.5, 10, size=rng.integers(2, 6))) * 1e-4
-    strengths = np.cumprod(rng.uniform(1.5, 10, size=rng.integers(1, 5))) * 1e-2
-    return Grid(tuple(rungs.tolist()), (0.0, *strengths.tolist()))
+    n = rng.integers(1, 5)
+    strengths = [np.cumprod(rng.uniform(1.5, 10, size=n)) * scale for scale in (1e-2, 10)]
+    own = {arm: (0.0, *s.tolist()) for arm, s in zip((IDEA, OTHER), strengths, strict=True)}
+    return Grid(tuple(rungs.tolist()), own)
 
 
-def rates(grid: Grid, *, penalised: bool) -> list[float]:
-    return sorted({c.learning_rate for c in configurations(grid, penalised=penalised)})
+def rates(grid: Grid, arm: str) -> list[float]:
+    return sorted({c.learning_rate for c in configurations(grid, arm)})
 
 
 # ---- equal budgets
@@ -25,23 +29,30 @@ def rates(grid: Grid, *, penalised: bool) -> list[float]:
 @pytest.mark.parametrize("seed", range(50))
 def test_every_arm_tries_equally_many_configurations(seed: int) -> None:
     grid = random_grid(seed)
-    plain = configurations(grid, penalised=False)
-    penalised = configurations(grid, penalised=True)
-    # Equally many different ones.
-    assert len(set(plain)) == len(set(penalised)) == len(grid.rungs) * len(grid.strengths)
-    assert len(plain) == len(penalised) == len(set(plain))
+    plain = configurations(grid, "baseline")
+    assert len(plain) == len(set(plain)) == len(grid.rungs) * grid.n_strengths
     assert {c.strength for c in plain} == {0.0}
-    assert set(penalised) == {
-        Configuration(*pair) for pair in itertools.product(grid.rungs, grid.strengths)
-    }
+    for arm, strengths in grid.strengths.items():
+        penalised = configurations(grid, arm)
+        # Equally many different ones.
+        assert len(penalised) == len(set(penalised)) == len(plain)
+        assert set(penalised) == {
+            Configuration(*pair) for pair in itertools.product(grid.rungs, strengths)
+        }
     # What a penalised arm finds at strength 0, the baseline could have found too.
     assert set(grid.rungs) <= {c.learning_rate for c in plain}
     assert [c.learning_rate for c in plain] == sorted(c.learning_rate for c in plain)
 
 
 def test_the_baselines_extra_rates_lie_evenly_between_the_rungs_and_beyond() -> None:
-    found = rates(Grid((0.001, 0.008), (0.0, 1.0, 10.0)), penalised=False)
+    found = rates(Grid((0.001, 0.008), {IDEA: (0.0, 1.0, 10.0)}), "baseline")
     assert found == pytest.approx([0.001, 0.002, 0.004, 0.008, 0.016, 0.032])
+
+
+@pytest.mark.parametrize("strengths", [{}, {IDEA: (0.0, 1.0), OTHER: (0.0, 1.0, 2.0)}])
+def test_unequal_budgets_are_refused(strengths: dict[str, tuple[float, ...]]) -> None:
+    with pytest.raises(ValueError, match="unequally many"):
+        configurations(Grid((0.1, 0.2), strengths), "baseline")
 
 
 # ---- choosing
@@ -64,17 +75,15 @@ def test_of_equals_the_weaker_and_then_the_slower_is_chosen() -> None:
 # ---- widening
 
 
-def pick(
-    rate: float, strength: float = 0.0, *, penalised: bool = True
-) -> tuple[Configuration, bool]:
-    return Configuration(rate, strength), penalised
+def pick(rate: float, strength: float = 0.0, arm: str = IDEA) -> tuple[str, Configuration]:
+    return arm, Configuration(rate, strength)
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.1])
 def test_a_bracketed_choice_keeps_the_grid(strength: float) -> None:
     assert widen(ORIGINAL, [pick(0.003, strength)]) == ORIGINAL
-    inside = rates(ORIGINAL, penalised=False)[1:-1]
-    assert widen(ORIGINAL, [pick(rate, penalised=False) for rate in inside]) == ORIGINAL
+    inside = rates(ORIGINAL, "baseline")[1:-1]
+    assert widen(ORIGINAL, [pick(rate, arm="baseline") for rate in inside]) == ORIGINAL
 
 
 @pytest.mark.parametrize(
@@ -82,15 +91,18 @@ def test_a_bracketed_choice_keeps_the_grid(strength: float) -> None:
     [
         (pick(0.01, 0.1), ((0.001, 0.003, 0.01, 0.033), ORIGINAL.strengths)),
         (pick(0.001, 0.1), ((0.00033, 0.001, 0.003, 0.01), ORIGINAL.strengths)),
-        (pick(0.003, 1.0), (ORIGINAL.rungs, (0.0, 0.1, 1.0, 10.0))),
-        (pick(0.01, 1.0), ((0.001, 0.003, 0.01, 0.033), (0.0, 0.1, 1.0, 10.0))),
+        # Budgets stay equal: what one arm tries more, all do.
+        (pick(0.003, 1.0), (ORIGINAL.rungs, WIDER)),
+        (pick(0.003, 30.0, OTHER), (ORIGINAL.rungs, WIDER)),
+        (pick(0.01, 1.0), ((0.001, 0.003, 0.01, 0.033), WIDER)),
         # The baseline has rates beyond the last rung, of which the last is its edge.
-        (pick(0.01, penalised=False), ORIGINAL),
-        (pick(0.001, penalised=False), ((0.00033, 0.001, 0.003, 0.01), ORIGINAL.strengths)),
+        (pick(0.01, arm="baseline"), ORIGINAL),
+        (pick(0.001, arm="baseline"), ((0.00033, 0.001, 0.003, 0.01), ORIGINAL.strengths)),
     ],
 )
 def test_each_edge_is_moved_outwards_by_a_step(
-    chosen: tuple[Configuration, bool], expected: tuple[tuple[float, ...], tuple[float, ...]]
+    chosen: tuple[str, Configuration],
+    expected: tuple[tuple[float, ...], dict[str, tuple[float, ...]]],
 ) -> None:
     assert widen(ORIGINAL, [chosen]) == Grid(*expected)
     # Whatever the other arms chose.
@@ -98,18 +110,18 @@ def test_each_edge_is_moved_outwards_by_a_step(
 
 
 def test_the_baselines_last_rate_is_an_edge() -> None:
-    last = rates(ORIGINAL, penalised=False)[-1]
+    last = rates(ORIGINAL, "baseline")[-1]
     assert last > 0.01
-    wider = widen(ORIGINAL, [pick(last, penalised=False)])
+    wider = widen(ORIGINAL, [pick(last, arm="baseline")])
     assert wider.rungs[:-1] == ORIGINAL.rungs
-    assert rates(wider, penalised=False)[-1] > last
+    assert rates(wider, "baseline")[-1] > last
     assert wider.strengths == ORIGINAL.strengths
 
 
 def test_strength_zero_is_no_edge_even_where_it_is_the_only_other() -> None:
-    grid = Grid((0.001, 0.003, 0.01), (0.0, 1.0))
+    grid = Grid((0.001, 0.003, 0.01), {IDEA: (0.0, 1.0)})
     assert widen(grid, [pick(0.003, 0.0)]) == grid
-    assert widen(grid, [pick(0.003, 1.0)]).strengths == (0.0, 1.0, 10.0)
+    assert widen(grid, [pick(0.003, 1.0)]).strengths == {IDEA: (0.0, 1.0, 10.0)}
 
 
 def test_edges_on_both_sides_move_at_once() -> None:
@@ -120,12 +132,12 @@ def test_edges_on_both_sides_move_at_once() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_a_widened_grid_holds_the_former_one_in_order(seed: int) -> None:
     grid = random_grid(seed)
-    edges = [pick(grid.rungs[0], grid.strengths[-1]), pick(grid.rungs[-1])]
+    edges = [pick(grid.rungs[0], grid.strengths[IDEA][-1]), pick(grid.rungs[-1])]
     wider = widen(grid, edges)
     assert wider.rungs[1:-1] == grid.rungs
-    assert wider.strengths[:-1] == grid.strengths
     assert list(wider.rungs) == sorted(set(wider.rungs))
-    assert list(wider.strengths) == sorted(set(wider.strengths))
-    # A penalised arm's former trials are still among the grid's.
-    before = set(configurations(grid, penalised=True))
-    assert before <= set(configurations(wider, penalised=True))
+    for arm, strengths in grid.strengths.items():
+        assert wider.strengths[arm][:-1] == strengths
+        assert list(wider.strengths[arm]) == sorted(set(wider.strengths[arm]))
+        # A penalised arm's former trials are still among the grid's.
+        assert set(configurations(grid, arm)) <= set(configurations(wider, arm))

@@ -1,53 +1,15 @@
-"""What an arm adds to training: a penalty for every model, registered under its function's name."""
+"""The original's penalty: a hinge on a spectral-norm bound of the second moment's growth."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from msstab import cells
-from msstab.cells import Parameters
-from msstab.study import declare
+from msstab.arms.registry import Penalty, Step, arm
 
 
-class Step(NamedTuple):
-    """What an arm sees at one optimiser step of M models.
-
-    `inputs` (T, M, D, B) and the `states` they led to (T, M, S, B), both differentiable in
-    `parameters`; `sigma` the noise level the arm assumes; `target` where its hinge opens.
-    """
-
-    parameters: Parameters
-    inputs: Tensor
-    states: Tensor
-    sigma: float
-    target: float
-
-
-class Penalty(NamedTuple):
-    """A penalty (M,) at strength 1, and the share (M,) of its samples on which it is active."""
-
-    value: Tensor
-    active: Tensor
-
-
-Arm = Callable[[Step], Penalty]
-
-ARMS: dict[str, Arm | None] = {"baseline": None}
-"""Arms by name; the baseline adds nothing."""
-
-declare("arm", "baseline")
-
-
-def arm(function: Arm) -> Arm:
-    """Register a function from a Step to a Penalty as an arm of the same name (a decorator)."""
-    ARMS[function.__name__] = function
-    declare("arm", function.__name__)
-    return function
-
-
-@arm
+@arm(strengths=(0.0, 0.1, 1.0))
 def spectral_proxy(step: Step) -> Penalty:
     """Hinge on log of (1 + sigma^2) ||J||_2^2 at the mean state, as in the original report.
 

@@ -1,0 +1,153 @@
+"""Figures that compare arms with the baseline."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot as plt
+from numpy.typing import ArrayLike, NDArray
+
+from msstab.evidence import PairedEvidence
+from msstab.figures.axes import panels, plain_ticks
+from msstab.results import Comparison
+from msstab.svg import BLUE, GREY, INK, PAPER, VERMILLION, Picture, style
+from msstab.tables import spoken
+
+
+def paired(comparison: Comparison, labels: tuple[str, str] = ("baseline", "penalised")) -> Picture:
+    """Draw every seed's pair of errors, and beside it the differences with their interval."""
+    e = comparison.evidence
+    differences = _percent(e, comparison.idea - comparison.baseline)
+    with style():
+        figure, (left, right) = plt.subplots(1, 2, gridspec_kw={"width_ratios": [1, 1]})
+        for a, b in zip(comparison.baseline, comparison.idea, strict=True):
+            colour = BLUE if b < a else VERMILLION
+            left.plot([0, 1], [a, b], "-", color=colour, lw=1, alpha=max(0.12, min(1, 10 / e.n)))
+        left.plot([0, 1], [e.mean_baseline, e.mean_idea], "o-", color=INK, lw=2.5, ms=6)
+        left.set_xticks([0, 1], labels)
+        left.set_xlim(-0.2, 1.2)
+        left.set_yscale("log")
+        plain_ticks(left.yaxis)
+        left.set_ylabel("test error (MSE)")
+        spread = np.random.default_rng(0).uniform(-0.25, 0.25, differences.size)
+        colours = np.where(differences < 0, BLUE, VERMILLION)
+        right.scatter(spread, differences, s=14, c=colours, alpha=max(0.2, min(1, 20 / e.n)))
+        margin = e.percent(e.margin)
+        right.axhspan(-margin, margin, color=GREY, alpha=0.3, lw=0)
+        right.axhline(0, color=GREY, lw=1)
+        low, high = _percent(e, np.array(e.interval))
+        mean = e.percent(e.mean_difference)
+        right.errorbar(
+            0, mean, [[mean - low], [high - mean]], fmt="o", color=INK, capsize=6, lw=2.5
+        )
+        right.set_xticks([])
+        right.set_xlim(-0.6, 0.6)
+        right.set_ylabel("difference (% of baseline mean)")
+        return Picture(
+            figure,
+            f"{comparison.title} of {e.n} pairs: {e.wins} favour the {labels[1]} network. Mean "
+            f"difference {mean:+.1f}% of the baseline, {100 * (1 - e.alpha):g}% interval "
+            f"{low:+.1f}% to {high:+.1f}%; the grey band is plus or minus {margin:.3g}%.",
+        )
+
+
+def frontiers(frame: pd.DataFrame, sigma: float) -> Picture:
+    """Draw each arm's frontier in a panel, the others' behind it in grey.
+
+    `frame` as `msstab.frontiers.frontiers` returns it: errors relative to the baseline's.
+    """
+    by_arm = {str(arm): own for arm, own in frame.groupby("arm", sort=False)}
+    with style():
+        figure, grid = panels([spoken(arm) for arm in by_arm])
+        for axes, (arm, own) in zip(grid, by_arm.items(), strict=True):
+            for other, rest in by_arm.items():
+                if other != arm:
+                    axes.plot(rest.clean, rest.noisy, "-", color=GREY, lw=0.8, alpha=0.6)
+            axes.axvline(1, color=GREY, lw=0.8, ls=":")
+            axes.axhline(1, color=GREY, lw=0.8, ls=":")
+            axes.plot(own.clean, own.noisy, "-", color=BLUE, lw=1.5)
+            for row in own.to_dict("records"):
+                x, y = row["clean"], row["noisy"]
+                axes.plot([row["clean_low"], row["clean_high"]], [y, y], "-", color=BLUE, lw=1)
+                axes.plot([x, x], [row["noisy_low"], row["noisy_high"]], "-", color=BLUE, lw=1)
+                shape = "s" if row["strength"] == 0 else "o"
+                axes.plot(x, y, shape, color=BLUE, ms=4 + 2 * (row["strength"] > 0))
+        grid[0].loglog()
+        plain_ticks(grid[0].xaxis)
+        plain_ticks(grid[0].yaxis)
+        figure.supxlabel("clean error relative to the baseline", fontsize=11)
+        figure.supylabel(f"error under noise of {sigma:g}, relative", fontsize=11)
+        lowest = {arm: own.sort_values("noisy").iloc[0] for arm, own in by_arm.items()}
+        said = "; ".join(
+            f"{spoken(arm)} down to {best.noisy:.2f} at a clean error of {best.clean:.2f}"
+            for arm, best in lowest.items()
+        )
+        return Picture(
+            figure,
+            "Error under noise against clean error, both relative to the baseline, as each arm's "
+            f"strength grows. Lowest error under noise: {said}.",
+        )
+
+
+def levels(compared: Mapping[str, Mapping[float, Comparison]]) -> Picture:
+    """Draw each arm's change of the error under noise against the noise level, with intervals."""
+    curves = {
+        arm: (list(own), np.array([_effect(c.evidence) for c in own.values()]))
+        for arm, own in compared.items()
+    }
+    with style():
+        figure, grid = panels([spoken(arm) for arm in curves])
+        for axes, (arm, (sigmas, values)) in zip(grid, curves.items(), strict=True):
+            for other, (at, rest) in curves.items():
+                if other != arm:
+                    axes.plot(at, rest[:, 0], "-", color=GREY, lw=0.8, alpha=0.6)
+            axes.axhline(0, color=GREY, lw=0.8, ls=":")
+            mean, low, high = values.T
+            axes.fill_between(sigmas, low, high, color=BLUE, alpha=0.25, lw=0)
+            axes.plot(sigmas, mean, "o-", color=BLUE, ms=4)
+        grid[0].set_xscale("log")
+        plain_ticks(grid[0].xaxis)
+        figure.supxlabel("noise level", fontsize=11)
+        figure.supylabel("change of the error (% of baseline)", fontsize=11)
+        said = "; ".join(
+            f"{spoken(arm)} {values[0, 0]:+.0f}% at {sigmas[0]:g} to {values[-1, 0]:+.0f}% at "
+            f"{sigmas[-1]:g}"
+            for arm, (sigmas, values) in curves.items()
+        )
+        return Picture(figure, f"Change of the error under noise against its level: {said}.")
+
+
+def _effect(e: PairedEvidence) -> list[float]:
+    return [e.percent(value) for value in (e.mean_difference, *e.interval)]
+
+
+def effects(comparisons: Sequence[Comparison], sesoi: float) -> Picture:
+    """Draw each comparison's mean effect and interval, in percent of the baseline's error."""
+    with style():
+        figure, axes = plt.subplots(figsize=(5.4, 0.9 + 0.6 * len(comparisons)))
+        axes.axvspan(-100 * sesoi, 100 * sesoi, color=GREY, alpha=0.3, lw=0)
+        axes.axvline(0, color=GREY, lw=1)
+        said: list[str] = []
+        for row, comparison in enumerate(reversed(comparisons)):
+            e = comparison.evidence
+            mean = e.percent(e.mean_difference)
+            low, high = _percent(e, np.array(e.interval))
+            colour = BLUE if high < 0 else VERMILLION if low > 0 else INK
+            axes.plot([low, high], [row, row], "-", color=colour, lw=3, solid_capstyle="butt")
+            axes.plot(mean, row, "o", ms=9, mfc=colour, mec=PAPER)
+            axes.annotate(
+                f"{comparison.title}: {mean:+.0f}%", (mean, row), xytext=(0, 9),
+                textcoords="offset points", ha="center", annotation_clip=False,
+            )  # fmt: skip
+            said.insert(0, f"{comparison.title}: {mean:+.1f}% ({low:+.1f}% to {high:+.1f}%)")
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_ylim(-0.6, len(comparisons) - 0.2)
+        limit = max(abs(bound) for bound in axes.get_xlim())
+        axes.set_xlim(-limit, limit)
+        axes.set_xlabel("change with the penalty (% of baseline error)")
+        return Picture(figure, "Effect of the penalty with its interval. " + "; ".join(said) + ".")
+
+
+def _percent(e: PairedEvidence, values: ArrayLike) -> NDArray[np.float64]:
+    return 100 * np.asarray(values, dtype=np.float64) / e.mean_baseline

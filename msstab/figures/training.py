@@ -1,0 +1,132 @@
+"""Figures of data, training and tuning."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from msstab.figures.axes import cycle, panels
+from msstab.svg import GREY, INK, PALETTE, Picture, style
+from msstab.tables import spoken
+from msstab.tracks import Split
+from msstab.tuning import Configuration
+
+
+def sequences(split: Split, horizon: int, *, shown: int = 4) -> Picture:
+    """Draw a few sequences of a split: what a network sees, and what it is to predict."""
+    with style():
+        figure, axes = plt.subplots()
+        length = split.inputs.shape[1]
+        for k, colour in zip(range(min(shown, len(split.inputs))), PALETTE, strict=False):
+            axes.plot(range(1, length + 1), split.inputs[k, :, 0], ".-", color=colour, ms=4, lw=1)
+            axes.plot(length + horizon, split.targets[k, 0], "D", color=colour, ms=7)
+        axes.axvline(length + 0.5, color=GREY, lw=1, ls=":")
+        axes.set_xlabel("step")
+        axes.set_ylabel("signal, in standard deviations")
+        axes.annotate("target", (length + horizon, axes.get_ylim()[1]), ha="right", va="bottom")
+        return Picture(
+            figure,
+            f"{shown} test sequences of {length} noisy values each, and the value {horizon} steps "
+            "later that is to be predicted.",
+        )
+
+
+def learning_curves(curves: Mapping[str, NDArray[np.float64]], best: str) -> Picture:
+    """Draw mean training errors by epoch; `curves` maps a label to (networks, epochs)."""
+    with style():
+        figure, axes = plt.subplots()
+        for (label, losses), colour in zip(curves.items(), cycle(len(curves)), strict=True):
+            mean = losses.mean(axis=0)
+            epochs = np.arange(1, mean.size + 1)
+            width = 3 if label == best else 1.5
+            axes.plot(epochs, mean, ".-", color=colour, lw=width, label=label)
+        axes.set_yscale("log")
+        axes.set_xlabel("epoch")
+        axes.set_ylabel("training error (MSE)")
+        figure.legend(title="learning rate", loc="outside upper left", ncols=len(curves))
+        final = ", ".join(f"{v.mean(axis=0)[-1]:.2g} at {k}" for k, v in curves.items())
+        return Picture(figure, f"Training error falls with the epochs; at the last one: {final}.")
+
+
+def tuning_curves(table: pd.DataFrame, chosen: Configuration, reference: float) -> Picture:
+    """Draw validation error against learning rate, a line for each strength of one arm's tuning.
+
+    `reference` is the error of the ridge autoregression, a dotted line.
+    """
+    with style():
+        figure, axes = plt.subplots()
+        n_strengths = _draw_tuning(axes, table, [chosen])
+        axes.axhline(reference, color=GREY, ls=":", lw=1.5)
+        axes.annotate(
+            "ridge autoregression", (0, reference), xycoords=axes.get_yaxis_transform(),
+            xytext=(3, -4), textcoords="offset points", color=GREY, fontsize=10, va="top",
+        )  # fmt: skip
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("learning rate")
+        axes.set_ylabel("validation error (MSE)")
+        several = n_strengths > 1
+        if several:
+            axes.legend(loc="best")
+        lines = f", a line for each of {n_strengths} strengths" if several else ""
+        choice = f"learning rate {chosen.learning_rate:g}"
+        choice += f" and strength {chosen.strength:g}" if several else ""
+        return Picture(
+            figure, f"Validation error against learning rate{lines}. The ring is at {choice}."
+        )
+
+
+def tuning_panels(
+    table: pd.DataFrame, chosen: Mapping[str, Sequence[Configuration]], reference: float
+) -> Picture:
+    """Draw every arm's tuning, a panel each; `chosen` are the configurations to be ringed."""
+    with style():
+        figure, grid = panels([spoken(arm) for arm in chosen])
+        for axes, (arm, rings) in zip(grid, chosen.items(), strict=True):
+            _draw_tuning(axes, table[table.arm == arm], rings)
+            axes.axhline(reference, color=GREY, ls=":", lw=1.5)
+        grid[0].loglog()
+        figure.supxlabel("learning rate", fontsize=11)
+        figure.supylabel("validation error (MSE)", fontsize=11)
+        said = "; ".join(
+            f"{spoken(arm)}: " + " and ".join(f"{c.learning_rate:g}, {c.strength:g}" for c in rings)
+            for arm, rings in chosen.items()
+        )
+        return Picture(
+            figure,
+            "Validation error against learning rate, a panel for each arm, a line for each "
+            f"strength. Rings, as learning rate and strength: {said}.",
+        )
+
+
+def _draw_tuning(axes: Axes, table: pd.DataFrame, chosen: Sequence[Configuration]) -> int:
+    """Draw one arm's runs and means, a line for each strength; return how many there are."""
+    groups = list(table.groupby("strength"))
+    for (strength, rows), colour in zip(groups, cycle(len(groups)), strict=True):
+        axes.plot(rows.learning_rate, rows.validation_mse, ".", color=colour, ms=4, alpha=0.4)
+        means = rows.groupby("learning_rate").validation_mse.mean()
+        label = f"strength {strength:g}" if len(groups) > 1 else None
+        axes.plot(means.index, means, "-", color=colour, label=label)
+        for c in chosen:
+            if c.strength == strength:
+                best = means[c.learning_rate]
+                axes.plot(c.learning_rate, best, "o", ms=11, mfc="none", mec=INK, mew=1.5)
+    return len(groups)
+
+
+def hinge_activity(curves: Mapping[str, NDArray[np.float64]]) -> Picture:
+    """Draw the share of optimiser steps on which the hinge was active, by epoch and strength."""
+    with style():
+        figure, axes = plt.subplots()
+        for (label, active), colour in zip(curves.items(), cycle(len(curves)), strict=True):
+            mean = 100 * active.mean(axis=0)
+            axes.plot(np.arange(1, mean.size + 1), mean, ".-", color=colour, label=label)
+        axes.set_xlabel("epoch")
+        axes.set_ylabel("hinge active (% of steps)")
+        axes.set_ylim(bottom=0)
+        axes.legend()
+        figures = ", ".join(f"{100 * v.mean():.0f}% at {k}" for k, v in curves.items())
+        return Picture(figure, f"Share of steps on which the hinge was active: {figures}.")

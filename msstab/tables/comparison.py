@@ -1,0 +1,124 @@
+"""Tables that compare arms with the baseline, and the verdict."""
+
+import pandas as pd
+
+from msstab import results
+from msstab.report import Report
+from msstab.results import Comparison, Results
+from msstab.tables.shown import number
+from msstab.verdict import p_text
+
+
+def comparisons(compared: list[Comparison]) -> pd.DataFrame:
+    """Each comparison's evidence and outcome; `80% power` is the effect detected with it."""
+    return pd.DataFrame([_comparison(c) for c in compared])
+
+
+def _comparison(c: Comparison) -> dict[str, str]:
+    e = c.evidence
+    low, high = (e.percent(bound) for bound in e.interval)
+    return {
+        "Comparison": c.title,
+        "Outcome": c.decision.outcome.value,
+        "Change": f"{e.percent(e.mean_difference):+.1f}%",
+        f"{100 * (1 - e.alpha):g}% interval": f"{low:+.1f}% to {high:+.1f}%",
+        "Sign-flip test": p_text(e.p_value),
+        "Wins": f"{e.wins} of {e.n}",
+        "Baseline": number(e.mean_baseline),
+        "Penalised": number(e.mean_idea),
+        "80% power": f"{e.percent(e.mde_power80):.1f}%",
+    }
+
+
+def clean_errors(found: Results) -> pd.DataFrame:
+    """Q1 for every arm, whether it lowers the clean error."""
+    runs, rows = found.experiment, []
+    for arm, compared in found.arms.items():
+        free = runs.chosen[arm]
+        rows.append(
+            {
+                "Arm": spoken(arm),
+                "Learning rate": f"{runs.penalised[arm].learning_rate:g}",
+                "Strength": f"{runs.penalised[arm].strength:g}",
+                **_change(compared.clean, "Clean error"),
+                "Pairs": str(compared.clean.evidence.n),
+                "Tuning, free to choose": f"strength {free.strength:g}" if free.strength else "off",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def noisy_errors(found: Results) -> pd.DataFrame:
+    """Q2 for every arm, whether it lowers the error under noise, and its clean price."""
+    runs, rows = found.experiment, []
+    for arm, compared in found.arms.items():
+        rows.append(
+            {
+                "Arm": spoken(arm),
+                "Learning rate": f"{runs.robust[arm].learning_rate:g}",
+                "Strength": f"{runs.robust[arm].strength:g}",
+                **_change(compared.noisy, "Error under noise"),
+                **_change(compared.price, "Clean error"),
+                "Pairs": str(compared.noisy.evidence.n),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def levels(found: Results) -> pd.DataFrame:
+    """Change of the error under noise for every arm at every noise level, with its interval."""
+    rows = []
+    for arm in found.arms:
+        by_level = results.by_level(found, arm)
+        cells = {f"Noise {level:g}": _interval(c) for level, c in by_level.items()}
+        rows.append({"Arm": spoken(arm), **cells})
+    return pd.DataFrame(rows)
+
+
+def interventions(found: Results) -> pd.DataFrame:
+    """What each arm did to training: how often it was active, what it cost, what diverged."""
+    tuning = found.table[found.table.role == "tuning"]
+    plain = tuning[tuning.arm == "baseline"]
+    rows = []
+    for arm in found.arms:
+        own = tuning[(tuning.arm == arm) & (tuning.strength > 0)]
+        judged = found.table[(found.table.arm == arm) & (found.table.role == "penalised")]
+        ended = tuning[(tuning.arm == arm)].groupby("strength").radius.median()
+        rows.append(
+            {
+                "Arm": spoken(arm),
+                "Active (judged networks)": f"{judged.hinge_active.mean():.0%}",
+                "Active (all strengths)": f"{own.hinge_active.mean():.0%}",
+                "Time of a training step": f"{own.seconds.median() / plain.seconds.median():.1f}",
+                "Radius, strength 0 to highest": f"{ended.iloc[0]:.2f} to {ended.iloc[-1]:.2f}",
+                "Diverged": f"{own.diverged.sum()} of {len(own)}",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def spoken(arm: str) -> str:
+    """Write an arm's name for a reader."""
+    return arm.rpartition(":")[2].replace("_", " ")
+
+
+def _change(c: Comparison, what: str) -> dict[str, str]:
+    return {what: _interval(c), f"{what}: outcome": c.decision.outcome.value}
+
+
+def _interval(c: Comparison) -> str:
+    e = c.evidence
+    low, high = (e.percent(bound) for bound in e.interval)
+    return f"{e.percent(e.mean_difference):+.0f}% [{low:+.0f}, {high:+.0f}]"
+
+
+def verdict(report: Report) -> pd.DataFrame:
+    """The verdict's fields, as the downloadable report holds them."""
+    answers = {
+        "Did it work?": "yes" if report.worked else "no",
+        "Outcome on clean error": report.practical_verdict,
+        "Mechanism confirmed?": "yes" if report.mechanism_ok else "no",
+        "Claim as a whole": report.system_verdict,
+        "Confidence, 0 to 10": str(report.confidence),
+    }
+    return pd.DataFrame(list(answers.items()), columns=["Question", "Answer"])
