@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from msstab import operators, spectral
+from msstab import operators, rules, spectral
 from msstab.cells import Linearisation
 from msstab.noise import NOISES
 from msstab.operators import Operator
@@ -105,6 +105,25 @@ def test_the_theory_is_cited_in_one_form() -> None:
 
 def test_equations_are_numbered_by_page_so_that_the_numbers_are_those_of_the_labels() -> None:
     assert "math_numfig: false" in (REPOSITORY / "_config.yml").read_text(encoding="utf-8")
+
+
+def test_the_page_states_the_rules_limits_as_the_code_has_them() -> None:
+    section = " ".join(PAGE[PAGE.index("## The rules of the mechanism test") :].split())
+    change, ratio = rules.CHANGE_SLOPES, rules.EXCESS_RATIOS
+    for shown in (
+        f"the slope is within {rules.SLOPE_TOLERANCE:g} of 1",
+        f"log ratio at most {rules.LARGEST_LOG_RMSE:.2f}",
+        f"correlation at least {rules.SMALLEST_CORRELATION:g}",
+        f"err at least {rules.PLACEBO_FACTOR:g} times as much",
+        f"slope is from {change[0]:g} to {change[1]:g}",
+        f"signs agree in at least {100 * rules.SMALLEST_SIGN_AGREEMENT:g}%",
+        f"median is from {ratio[0]:g} to {ratio[1]:g}",
+        f"within {rules.LARGEST_GROWTH_ERROR:g}",
+        f"at least {rules.FEWEST_VARIANTS} variants of at least {rules.FEWEST_SEEDS} seeds",
+        "at most a third of its limit",
+    ):
+        assert shown in section, shown
+    assert pytest.approx(rules.LARGEST_GROWTH_ERROR / 3) == rules.LARGEST_STANDARD_ERROR
 
 
 # ---- worked examples
