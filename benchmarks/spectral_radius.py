@@ -1,75 +1,48 @@
 """Measure what the solvers of a second-moment operator's spectral radius cost, and how exact.
 
-Jacobians are those of untrained gated recurrent units at random states. Times are processor
-times on one core, medians over the repetitions, for the radius with both eigenmatrices; errors
-are relative to the dense Kronecker lift where that is affordable (N <= 32 with --dense, else 16)
-and beyond it to Arnoldi iteration. The bar: at N = 32 the reduced problem is 1000 times as fast
-as the dense lift at an error below 1e-10. A batch of 64 saves what every call costs whatever its
-size; building M takes about N^4 multiplications a matrix, alone or in company, so that the saving
-is large at N = 8 and gone at N = 64.
+Jacobians are those of untrained gated recurrent units at random states (`msstab.solvers`). Times
+are processor times on one core, medians over the repetitions, for the radius with both
+eigenmatrices; errors are relative to the dense Kronecker lift where that is affordable (N <= 32
+with --dense, else 16); beyond it the reduced problem and Arnoldi iteration are compared with each
+other. The bar: at N = 32 the reduced problem is 1000 times as fast as the dense lift at an error
+below 1e-10. A batch of 64 saves what every call costs whatever its size; building M takes about
+N^4 multiplications a matrix, alone or in company, so that the saving is large at N = 8 and gone
+at N = 64.
 """
 
 import argparse
-import time
-from collections.abc import Callable
 
-import numpy as np
 import torch
-from torch import Tensor
 
-from msstab import cells, spectral
+from msstab import solvers
 from msstab.noise import NOISES
-from msstab.operators import Operator
 
-SIZES = (8, 16, 32, 64, 128)
+SIZES = solvers.SIZES
 STRUCTURES = ("unit", "gain", "weight", "quantisation")
 STRENGTH, BATCH, SPEED_UP, LARGEST_ERROR = 0.2, 64, 1000.0, 1e-10
 
 
-def operators_of(name: str, hidden: int, batch: int) -> Operator:
-    rng = np.random.default_rng([0, hidden])
-    parameters = cells.initial_parameters(
-        [np.random.default_rng([1, hidden])], hidden, 1, 1, gain=2.0, dtype=torch.float64
-    )
-    state = torch.as_tensor(np.tanh(rng.normal(size=(1, hidden, batch))))
-    inputs = torch.as_tensor(rng.normal(size=(1, 1, batch)))
-    return NOISES[name].operator(cells.linearise(parameters, state, inputs), STRENGTH)
-
-
-def milliseconds(work: Callable[[], Tensor], repetitions: int) -> tuple[float, Tensor]:
-    times = []
-    for _ in range(repetitions):
-        start = time.process_time()
-        found = work()
-        times.append(time.process_time() - start)
-    return 1000 * float(np.median(times)), found
-
-
 def measure(name: str, hidden: int, repetitions: int, largest_dense: int) -> dict[str, float]:
     """Print a line for one structure and size; return its figures."""
-    one = operators_of(name, hidden, 1)
-    spectral.eigenmatrices(one, "reduced")  # the first call is slower
-    reduced, found = milliseconds(lambda: spectral.eigenmatrices(one, "reduced").radius, 10)
-    arnoldi, other = milliseconds(lambda: spectral.eigenmatrices(one, "arnoldi").radius, 3)
-    dense, exact = float("nan"), other
-    if hidden <= largest_dense:
-        dense, exact = milliseconds(lambda: spectral.eigenmatrices(one, "dense").radius, 1)
-    many = operators_of(name, hidden, BATCH if hidden <= 64 else 8)
-    count = many.jacobian.shape[1]
-    batched, _ = milliseconds(lambda: spectral.eigenmatrices(many, "reduced").radius, repetitions)
-    figures = {
-        "dense": dense,
-        "reduced": reduced,
-        "batched": batched / count,
-        "error": float((found / exact - 1).abs().max()),
-    }
+    noise, step = NOISES[name], solvers.random_steps(hidden)
+    frame = solvers.compare(
+        [step], noise=noise, sigma=STRENGTH, repeats=10, largest_dense=largest_dense,
+        methods=solvers.SOLVERS,
+    )  # fmt: skip
+    one = frame.set_index("method").reindex(list(solvers.SOLVERS))
+    dense, reduced, arnoldi = 1000 * one.seconds
+    error, other = one.relative_error[["reduced", "arnoldi"]]
+    many = solvers.random_steps(hidden, BATCH if hidden <= 64 else 8)
+    batch = solvers.compare(
+        [many], noise=noise, sigma=STRENGTH, repeats=repetitions, methods=["reduced"]
+    )
+    batched = 1000 * float(batch.seconds.iloc[0])
     print(
         f"{name:>12} {hidden:4} {dense:10.1f} {arnoldi:10.2f} {reduced:10.2f} "
-        f"{figures['batched']:10.3f} {reduced / figures['batched']:8.1f} "
-        f"{figures['error']:10.1e} {float((other / exact - 1).abs().max()):10.1e}",
+        f"{batched:10.3f} {reduced / batched:8.1f} {error:10.1e} {other:10.1e}",
         flush=True,
     )
-    return figures
+    return {"dense": dense, "reduced": reduced, "batched": batched, "error": error}
 
 
 def main() -> None:

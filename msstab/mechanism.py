@@ -47,6 +47,7 @@ def proxy_radius(parameters: Parameters, inputs: Tensor, states: Tensor, sigma: 
     """Return the original's predicted growth, (1 + sigma^2) ||J||_2^2 at the mean state: (M,).
 
     Inputs and states (T, M, ., B) of a clean run; the mean runs over steps and sequences.
+    Source: theory page, equation (31).
     """
     jacobian = cells.jacobian(
         parameters, states.mean(dim=(0, 3))[..., None], inputs.mean(dim=(0, 3))[..., None]
@@ -60,6 +61,7 @@ def power_ratio(power: Tensor) -> Tensor:
     `power` (T, M) of a noisy run's hidden units -> (M,). The first half of the sequence is left
     out, where the state still grows from zero. The product of these ratios telescopes, so they
     average to about 1 in any network whose state has settled, whatever its dynamics.
+    Source: theory page, equation (37).
     """
     settled = power[power.shape[0] // 2 :]
     return (settled[1:] / settled[:-1]).mean(0)

@@ -19,7 +19,7 @@ def linearisations(
 
     Inputs (T, M, D, B) and the states after each step (T, M, S, B) from a zero state. With
     `closed_loop` the readout of the unperturbed state is the next input, so that a deviation also
-    travels through the forecasts: J_cl = J + J_x W_o (the theory, section 2).
+    travels through the forecasts: J_cl = J + J_x W_o (theory page, equation (13)).
     Raises ValueError for a closed loop whose outputs are not its inputs.
     """
     outputs, n_inputs = parameters.weight_out.shape[1], parameters.weight_ih.shape[2]
@@ -49,7 +49,7 @@ def forced_second_moment(
     P' = L_t(P) + Q_t from P = 0, exact to second order in the noise. `jacobian_of` replaces the
     linearised steps by those of another network along its own clean states: the placebo, in which
     everything is right except the dynamics. `closed_loop` as in `linearisations`.
-    Source: the theory's equation (2).
+    Source: theory page, equation (2).
     """
     other, other_states = jacobian_of or (parameters, states)
     steps = linearisations(other, inputs, other_states, closed_loop=closed_loop)
@@ -81,8 +81,8 @@ def growth_rate(steps: Iterable[Operator], settle: int = 0) -> Tensor:
     Operators of successive steps with leading dimensions (...), from P = I; the first `settle`
     steps are left out. The exponent of order 2 of the product of noisy Jacobians; P is scaled to
     trace 1 after every step. Raises ValueError if no step is left, or growth is not finite.
-    Source: the theory, section 5; Arnold, Random Dynamical Systems (1998), moment Lyapunov
-    exponents.
+    Source: theory page, equation (33); Arnold, Random Dynamical Systems (1998), moment
+    Lyapunov exponents.
     """
     logs = []
     moment: Tensor | None = None
@@ -103,7 +103,10 @@ def growth_rate(steps: Iterable[Operator], settle: int = 0) -> Tensor:
 
 
 def output_variance(parameters: Parameters, moment: Tensor) -> Tensor:
-    """Return tr(W_o P W_o^T), P the hidden units' part of second moments (M, B, S, S): (M, B)."""
+    """Return tr(W_o P W_o^T), P the hidden units' part of second moments (M, B, S, S): (M, B).
+
+    Source: theory page, equation (34).
+    """
     weights = parameters.weight_out[:, None]
     shown = moment[..., : parameters.hidden, : parameters.hidden]
     return torch.diagonal(weights @ shown @ weights.mT, dim1=-2, dim2=-1).sum(-1)
@@ -124,7 +127,7 @@ def frozen_output_variance(
     recurrent weights of var_w |d y_T / d w|^2, exact to second order; the sensitivities obey
     S' = J S + dF/dw, but only W_o S_T is needed, which is summed backwards from the output.
     `closed_loop` as in `linearisations`. Raises ValueError for a structure without a frozen form.
-    Source: the theory, section 3.
+    Source: theory page, equation (23).
     """
     if noise.frozen is None:
         raise ValueError("this structure has no independent weight errors that could be frozen")

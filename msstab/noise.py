@@ -73,7 +73,7 @@ def unit(pattern: Tensor | None = None) -> Noise:
     """Return h o (1 + sigma p o eps): one eps for each unit and step.
 
     `pattern` p (N,) gives each unit its own relative strength; None means 1. Units of a group
-    have one strength where p is constant on it. Source: the theory, section 3.
+    have one strength where p is constant on it. Source: theory page, equation (16).
     """
 
     def perturb(state: Tensor, standard_normal: Tensor, sigma: float) -> Tensor:
@@ -96,7 +96,7 @@ def gain(groups: Tensor | None = None) -> Noise:
 
     `groups` (K, N) gives each group's units, 1 inside and 0 outside, or relative strengths; None
     means one group of all units, for which L(P) = (1 + sigma^2) J P J^T.
-    Source: the theory, section 3.
+    Source: theory page, equation (17).
     """
 
     def perturb(state: Tensor, standard_normal: Tensor, sigma: float) -> Tensor:
@@ -122,7 +122,7 @@ def weight(pattern: Tensor | None = None) -> Noise:
 
     `pattern` p, broadcast against the recurrent weights (R, N), gives relative strengths: rows of
     one gate only (`rows_of_gates`), columns of a group of units; None means 1.
-    Source: the theory, section 3.
+    Source: theory page, equation (18).
     """
 
     def variance(weights: Tensor, sigma: float) -> Tensor:
@@ -141,7 +141,8 @@ def quantisation(pattern: Tensor | None = None) -> Noise:
     The strength is the grid's step Delta, in the units of the weights; `pattern` as in `weight`.
     White, the disturbance is normal with the exact mean and covariance that redrawn rounding
     errors have given the state; a sum of N of them is nearly normal, and second moments see no
-    more. Source: the theory, section 3; Widrow & Kollar, Quantization Noise (2008), for Delta^2/12.
+    more. Source: theory page, equation (19); Widrow & Kollar, Quantization Noise (2008), for
+    Delta^2/12.
     """
 
     def variance(weights: Tensor, delta: float) -> Tensor:
@@ -157,7 +158,7 @@ def quantisation(pattern: Tensor | None = None) -> Noise:
 def low_rank(left: Tensor, right: Tensor) -> Noise:
     """Return W + sigma u xi v^T, one xi each step: `left` u (R,), `right` v (N,).
 
-    Several ranks are a sum of such terms (`total`).
+    Several ranks are a sum of such terms (`total`). Source: theory page, equation (20).
     """
 
     def disturb(state: Tensor, weights: Tensor, normal: Tensor, sigma: float) -> Tensor:
@@ -178,7 +179,8 @@ def total(parts: Sequence[tuple[Noise, float]]) -> Noise:
     """Return the sum of independent structures, each with its own strength.
 
     The sum's own strength multiplies those: 1 leaves them as given. All parts act on the same
-    clean state, so that second moments add without cross terms. Raises ValueError without parts.
+    clean state, so that second moments add without cross terms. Source: theory page, equation (21).
+    Raises ValueError without parts.
     """
     if not parts:
         raise ValueError("a sum of noise structures needs at least one part")

@@ -4,8 +4,8 @@ With P = E[d d^T], white noise of any structure gives P' = L(P) + Q with
 
     L(P) = a J P J^T + sum_m B_m P B_m^T + sum_c k_c k_c^T sum_q w_cq (f_q^T P f_q)
 
-and Q the noise's part of L, with the clean state's h h^T in place of P (equation (2) of the
-theory). The channels c are noises independent of each other, each of which enters along a
+and Q the noise's part of L, with the clean state's h h^T in place of P (theory page,
+equation (14)). The channels c are noises independent of each other, each of which enters along a
 direction k_c with a variance that is read from P; the maps B_m are noises that many units share.
 """
 
@@ -48,6 +48,7 @@ def combine(first: Operator, second: Operator) -> Operator:
     """Return the operator of two independent noises in the same step.
 
     Both must be of one linearised step; its Jacobian is taken from the first.
+    Source: theory page, equation (21).
     """
     if first.readers is None and second.readers is None:
         weights, readers = _cat([first.weights, second.weights], -2), None
@@ -65,7 +66,10 @@ def combine(first: Operator, second: Operator) -> Operator:
 
 
 def apply(operator: Operator, moment: Tensor) -> Tensor:
-    """Return L(P): second moments (..., N, N) -> (..., N, N)."""
+    """Return L(P): second moments (..., N, N) -> (..., N, N).
+
+    Source: theory page, equation (14).
+    """
     j = operator.jacobian
     return j @ moment @ j.mT + added(operator, moment)
 
@@ -83,13 +87,19 @@ def added(operator: Operator, moment: Tensor) -> Tensor:
 
 
 def propagate(operator: Operator, moment: Tensor, state: Tensor) -> Tensor:
-    """Return P' = L(P) + Q: P (..., N, N) and the clean states before the step (..., N)."""
+    """Return P' = L(P) + Q: P (..., N, N) and the clean states before the step (..., N).
+
+    Source: theory page, equation (2).
+    """
     j = operator.jacobian
     return j @ moment @ j.mT + added(operator, moment + state[..., :, None] * state[..., None, :])
 
 
 def adjoint(operator: Operator, moment: Tensor) -> Tensor:
-    """Return L*(S), with <S, L(P)> = <L*(S), P>: (..., N, N) -> (..., N, N)."""
+    """Return L*(S), with <S, L(P)> = <L*(S), P>: (..., N, N) -> (..., N, N).
+
+    Source: theory page, equation (15).
+    """
     j, maps = operator.jacobian, operator.maps
     variance = _read(moment, operator.directions)[..., None, :] @ operator.weights
     if operator.readers is None:
@@ -103,7 +113,10 @@ def adjoint(operator: Operator, moment: Tensor) -> Tensor:
 
 
 def matrix(operator: Operator) -> Tensor:
-    """Return L as a matrix on row-major vec P: (..., N^2, N^2), the Kronecker lift."""
+    """Return L as a matrix on row-major vec P: (..., N^2, N^2), the Kronecker lift.
+
+    Source: theory page, equation (3).
+    """
     k, f = operator.directions, reading_vectors(operator)
     lifted = operator.scale * _kron(operator.jacobian) + _kron(operator.maps).sum(-3)
     return lifted + _columns(k) @ operator.weights @ _columns(f).mT

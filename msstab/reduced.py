@@ -3,7 +3,7 @@
 The noise of channels reads Q numbers y_q = f_q^T P f_q from P and feeds them back along the
 directions k_c. In the eigenbasis of J the clean part is diagonal, so that rho P = L(P) reduces to
 y = M(rho) y with a nonnegative Q x Q matrix M, and the radius is where M's own Perron root is 1:
-a stochastic small-gain condition (Willems & Blankenship 1971; the theory, section 4).
+a stochastic small-gain condition (theory page, equation (26); Willems & Blankenship 1971).
 """
 
 from typing import NamedTuple
@@ -49,6 +49,7 @@ def solve(operator: Operator) -> tuple[Tensor, Tensor, Tensor]:
 
     For operators with one leading dimension, in double precision, without maps. Where J is
     defective the numbers are wrong or not finite: the caller checks the residuals.
+    Source: theory page, equation (26).
     """
     n = operator.jacobian.shape[-1]
     count = max(1, CHUNK // (n * n * max(1, operator.weights.shape[-1])))
@@ -121,7 +122,7 @@ def _root(operator: Operator, problem: _Problem, clean: Tensor) -> tuple[Tensor,
 
     In 1 / r(M(rho)), which increases with rho and is 0 at the clean radius, where M has its pole;
     for a single mode it is a straight line. dM / d rho needs no second matrix, for
-    x^T M' y = -<S, P> (`_sources`).
+    x^T M' y = -<S, P> (`_sources`). Source: theory page, equation (28).
     """
     n = operator.jacobian.shape[-1]
     channels = operator._replace(scale=1.0)
@@ -164,7 +165,7 @@ def _root(operator: Operator, problem: _Problem, clean: Tensor) -> tuple[Tensor,
 
 
 def _small(problem: _Problem, radius: Tensor) -> Tensor:
-    """Return M(rho): (B, Q, Q)."""
+    """Return M(rho): (B, Q, Q). Source: theory page, equation (27)."""
     weighted = problem.sources * (1 / (radius[:, None] - problem.paired))[..., None]
     found = problem.reads @ torch.cat([weighted.real, weighted.imag], -2)
     return found.nan_to_num().clamp_min(0)

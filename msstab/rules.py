@@ -1,8 +1,8 @@
 """The rules of the mechanism test: whether second-moment theory describes the trained networks.
 
-Every limit stands here as a constant; all were fixed before the runs that they judge (the theory,
-section 7). A rule that could not have failed, because a placebo passes it too or because too
-little was measured, is neither confirmed nor refuted.
+Every limit stands here as a constant; all were fixed before the runs that they judge. A rule that
+could not have failed, because a placebo passes it too or because too little was measured, is
+neither confirmed nor refuted.
 """
 
 from enum import StrEnum

@@ -52,7 +52,7 @@ def spectral_radius(operator: Operator, method: Method = "auto") -> Tensor:
     reduced problem is inaccurate, as when J is nearly defective. Computes in double precision.
     Raises ValueError as `eigenmatrices` does, and where a gradient is asked for that does not
     exist, because the radius is a defective eigenvalue.
-    Source: d rho = <S, dL(P)> / <S, P> (the theory, section 4; Magnus 1985).
+    Source: d rho = <S, dL(P)> / <S, P> (theory page, equation (30); Magnus 1985).
     """
     eigen = eigenmatrices(operator, method)
     if not any(isinstance(tensor, Tensor) and tensor.requires_grad for tensor in operator):
@@ -71,6 +71,7 @@ def eigenmatrices(operator: Operator, method: Method = "auto") -> Eigen:
     L(P) = rho P and L*(S) = rho S; they are unique where rho is a simple eigenvalue. Raises
     ValueError if the operator is not finite or overflows, if the method is unknown or does not
     apply, or if it finds no eigenmatrices with residuals below `RESIDUAL`.
+    Source: theory page, equation (5).
     """
     if method not in ("auto", "dense", "reduced", "arnoldi"):
         raise ValueError(f"no method {method!r}; known: auto, dense, reduced, arnoldi")

@@ -51,7 +51,8 @@ PROSE = """\
 
 The pairs are {{ pairs }}, see {numref}`fig-arms` and {cite:t}`cho2014gru`. In line $\\rho < 1$, and
 
-$$\\rho(L) = \\max_i |\\lambda_i(J \\otimes J + \\sigma^2 \\sum_k Q_k \\otimes Q_k)| < 1 .$$"""
+$$\\rho(L) = \\max_i |\\lambda_i(J \\otimes J + \\sigma^2 \\sum_k Q_k \\otimes Q_k)| < 1
+.$$ (eq-chapter)"""
 
 Cell = tuple[str, str, dict[str, Any]]
 

@@ -148,6 +148,17 @@ def test_mathematics_and_icons_come_with_the_book(whole: Path) -> None:
     assert (whole / ".nojekyll").exists()
 
 
+def test_equations_are_numbered_from_one_on_every_page(whole: Path) -> None:
+    """Code cites the theory's equations by number, so a chapter's must not shift them."""
+    assert 'id="equation-eq-chapter"' in page(whole, "notebooks/03_penalty")
+    source = (Path(__file__).parents[1] / "book" / "theory.md").read_text(encoding="utf-8")
+    labels = re.findall(r"^:label: *(\S+)", source, re.MULTILINE)
+    shown = re.findall(
+        r'id="equation-([\w-]+)">\s*<span class="eqno">\((\d+)\)', page(whole, "theory")
+    )
+    assert shown == [(label, str(number)) for number, label in enumerate(labels, 1)]
+
+
 def test_no_machine_path_is_published(whole: Path) -> None:
     root = str(whole.parents[1])
     for path in whole.rglob("*"):

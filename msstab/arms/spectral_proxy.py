@@ -15,6 +15,7 @@ def spectral_proxy(step: Step) -> Penalty:
 
     The spectral norm stands in for the spectral radius of the second-moment operator, which it
     bounds from above. The mean runs over the sequences and steps of the batch.
+    Source: theory page, equation (38).
     """
     state = step.states.mean(dim=(0, 3))[:, :, None]
     inputs = step.inputs.mean(dim=(0, 3))[:, :, None]

@@ -14,7 +14,8 @@ def step(
     """Advance every model by one step: state (M, H, B), inputs (M, D, B) -> next state (M, H, B).
 
     A `disturbance` (M, 3H, B) is added to the recurrent pre-activations W_hh h + b_hh.
-    Source: Cho et al. (2014) in torch's form, where the reset gate acts after the product.
+    Source: theory page, equation (6): Cho et al. (2014) in torch's form, where the reset gate acts
+    after the product.
     """
     _, update, candidate, _ = _gates(parameters, state, inputs, disturbance)
     return torch.lerp(candidate, state, update)
@@ -23,9 +24,9 @@ def step(
 def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearisation:
     """Return the exact derivatives of a step: state (M, H, B), inputs (M, D, B).
 
-    Source: the theory page, J = diag(z) + diag(g_r) W_hr + diag(g_z) W_hz + diag(g_n) W_hn,
-    J_x = diag(g_r) W_ir + diag(g_z) W_iz + diag(g) W_in with g = (1-z)(1-n^2), and the
-    pre-activations' derivative [diag(g_r) diag(g_z) diag(g_n)].
+    Source: theory page, equation (8). J = diag(z) + diag(g_r) W_hr + diag(g_z) W_hz +
+    diag(g_n) W_hn, J_x = diag(g_r) W_ir + diag(g_z) W_iz + diag(g) W_in with g = (1-z)(1-n^2),
+    and the pre-activations' derivative [diag(g_r) diag(g_z) diag(g_n)].
     """
     _, hidden, batch = state.shape
     state, inputs = pad(state, hidden), pad(inputs, hidden)

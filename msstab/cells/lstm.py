@@ -17,7 +17,8 @@ def step(
     """Advance every model by one step: state (M, 2H, B), inputs (M, D, B) -> the next state.
 
     A `disturbance` (M, 4H, B) is added to the recurrent pre-activations W_hh h + b_hh.
-    Source: Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000):
+    Source: theory page, equation (9): Hochreiter and Schmidhuber (1997) with the forget gate of
+    Gers et al. (2000),
     c' = f c + i g, h' = o tanh(c').
     """
     enter, forget, candidate, output = _gates(parameters, state, inputs, disturbance)
@@ -28,7 +29,7 @@ def step(
 def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearisation:
     """Return the exact derivatives of a step, h before c: state (M, 2H, B), inputs (M, D, B).
 
-    Source: the chain rule; dc'/dc = diag(f) and, with s = o (1 - tanh(c')^2),
+    Source: theory page, equation (10); dc'/dc = diag(f) and, with s = o (1 - tanh(c')^2),
     dc'/dh = diag(g i (1 - i)) W_hi + diag(c f (1 - f)) W_hf + diag(i (1 - g^2)) W_hg,
     dh'/dc = diag(s f), dh'/dh = diag(s) dc'/dh + diag(tanh(c') o (1 - o)) W_ho.
     """

@@ -26,7 +26,7 @@ def step(
 def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearisation:
     """Return the exact derivatives of a step: state (M, H, B), inputs (M, D, B).
 
-    Source: the chain rule, J = diag(1 - h'^2) W_hh, J_x = diag(1 - h'^2) W_ih.
+    Source: theory page, equation (11), J = diag(1 - h'^2) W_hh, J_x = diag(1 - h'^2) W_ih.
     """
     _, hidden, batch = state.shape
     after = step(parameters, pad(state, hidden), pad(inputs, hidden))

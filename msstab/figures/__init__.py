@@ -8,6 +8,7 @@ from msstab.figures.mechanism import (
     operator_control,
     signature,
 )
+from msstab.figures.solving import solvers
 from msstab.figures.training import (
     hinge_activity,
     learning_curves,
@@ -29,6 +30,7 @@ __all__ = [
     "paired",
     "sequences",
     "signature",
+    "solvers",
     "tuning_curves",
     "tuning_panels",
 ]
