@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from msstab import experiment, results
+from msstab import experiment, judgement, results
 from msstab.report import Report
 from msstab.results import Results
-from msstab.verdict import p_text
+from msstab.tables import spoken
+from msstab.verdict import Outcome, p_text
 
 
 def skill(found: Results) -> str:
@@ -52,6 +53,46 @@ def both_errors(found: Results) -> str:
     )
 
 
+def every_arm(found: Results) -> str:
+    """Say which arms lower and which raise the error, on both questions."""
+    parts = []
+    for what, chosen in (
+        ("the clean error", {a: c.clean for a, c in found.arms.items()}),
+        (
+            f"the error under noise of {found.study.sigma_test:g}",
+            {a: c.noisy for a, c in found.arms.items()},
+        ),
+    ):
+        by_outcome = {
+            outcome: [spoken(a) for a, c in chosen.items() if c.decision.outcome is outcome]
+            for outcome in Outcome
+        }
+        better, worse = by_outcome[Outcome.BETTER], by_outcome[Outcome.WORSE]
+        parts.append(
+            f"Of {len(chosen)} arms, {len(better)} lower {what}{_named(better)}, "
+            f"{len(worse)} raise it{_named(worse)}, {len(by_outcome[Outcome.EQUIVALENT])} are "
+            f"equivalent to the baseline and {len(by_outcome[Outcome.INCONCLUSIVE])} inconclusive."
+        )
+    return " ".join(parts)
+
+
+def strongest_mediator(found: Results) -> str:
+    """Say which candidate explains most of the change under noise, and which least."""
+    made = judgement.mediators(found.experiment)
+    ranked = sorted(
+        (name for name in made if np.isfinite(made[name].explained)),
+        key=lambda name: -made[name].explained,
+    )
+    if len(ranked) < 2:
+        return "Too few networks have learnt the track to tell what mediates a change."
+    first, last = ranked[0], ranked[-1]
+    return (
+        f"Over {made[first].n} networks the {first} explains {made[first].explained:.0%} of the "
+        f"variance of the change under noise, most of all candidates; the {last} explains "
+        f"{made[last].explained:.0%}, least of all."
+    )
+
+
 def bracketing(found: Results) -> str:
     """Say how far the grid was widened, and whether that bracketed every choice."""
     study, grid = found.study, found.experiment.grid
@@ -84,7 +125,7 @@ def signature_check(found: Results) -> str:
     """Say for which groups of networks the original's check passes, and how it errs."""
     frame = results.signatures(found)
     passing = [
-        f"“{arm.replace('_', ' ')}”" + (f" ({role})" if role != "untrained" else "")
+        f"“{spoken(arm)}”" + (f" ({role})" if role != "untrained" else "")
         for role, arm, confirmed in zip(frame.role, frame.arm, frame.confirmed, strict=True)
         if confirmed
     ]
@@ -94,6 +135,10 @@ def signature_check(found: Results) -> str:
         "group, and in log growth a step the check's own prediction errs by at least "
         f"{frame.log_growth_error.min():.0%}."
     )
+
+
+def _named(arms: list[str]) -> str:
+    return f" ({', '.join(arms)})" if arms else ""
 
 
 def _listed(values: tuple[float, ...]) -> str:

@@ -91,6 +91,11 @@ class Arm:
                 "and increase, so that every arm tries equally many"
             )
 
+    @property
+    def summary(self) -> str:
+        """The first line of what the arm's function says of itself."""
+        return (inspect.getdoc(self.penalise or self.run) or "").partition("\n")[0]
+
     def __call__(self, step: Step) -> Penalty:
         """Return the penalty of a step."""
         assert self.penalise is not None

@@ -10,7 +10,7 @@ from msstab.agreements import Agreement
 from msstab.control import Control
 from msstab.figures.axes import cycle, identity, plain_ticks
 from msstab.judgement import MechanismTest
-from msstab.svg import BLUE, GREY, INK, PALETTE, VERMILLION, Picture, style
+from msstab.svg import BLUE, GREY, INK, VERMILLION, Picture, style
 
 
 def forced_variance(test: MechanismTest) -> Picture:
@@ -22,10 +22,13 @@ def forced_variance(test: MechanismTest) -> Picture:
             rows.placebo_variance, rows.observed_variance, "x", color=GREY, ms=5,
             label="another network's Jacobians",
         )  # fmt: skip
-        for (arm, own), colour in zip(rows.groupby("arm"), PALETTE, strict=False):
+        for label, own, colour in (
+            ("other arms", rows[rows.arm != "baseline"], VERMILLION),
+            ("baseline", rows[rows.arm == "baseline"], BLUE),
+        ):
             axes.loglog(
-                own.predicted_variance, own.observed_variance, "o", color=colour, ms=5,
-                label=str(arm).replace("_", " "),
+                own.predicted_variance, own.observed_variance, "o", color=colour, ms=4,
+                alpha=0.6, label=label,
             )  # fmt: skip
         if len(test.others):
             axes.loglog(
@@ -116,13 +119,14 @@ def signature(table: pd.DataFrame) -> Picture:
     shown = table[~table.role.isin(["tuning", "robust"])]
     with style():
         figure, axes = plt.subplots()
-        groups = list(shown.groupby(["role", "arm"], sort=False))
-        for (_, own), colour in zip(groups, cycle(len(groups)), strict=True):
-            role, arm = own.role.iloc[0], own.arm.iloc[0]
-            label = arm if role in ("untrained", "selected") else f"{arm} ({role})"
+        kind = shown.arm.where(
+            (shown.role == "untrained") | (shown.arm == "baseline"), "penalised arms"
+        )
+        groups = list(shown.groupby(kind, sort=False))
+        for (label, own), colour in zip(groups, cycle(len(groups)), strict=True):
             axes.plot(
                 own.proxy_radius, own.power_ratio, "o", color=colour, ms=5, alpha=0.6,
-                label=label.replace("_", " "),
+                label=str(label),
             )  # fmt: skip
         axes.axhline(1, color=GREY, lw=1, ls=":")
         # The same range on both axes, so that agreement would be seen as a diagonal.

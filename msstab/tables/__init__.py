@@ -6,16 +6,24 @@ from msstab.tables.comparison import (
     interventions,
     levels,
     noisy_errors,
-    spoken,
     verdict,
 )
-from msstab.tables.mechanism import findings, mediators, prediction, signatures
-from msstab.tables.shown import Kind, Shown, number, show
-from msstab.tables.training import forecasters, learning_rates, tuning
+from msstab.tables.mechanism import (
+    breakdown,
+    findings,
+    mediators,
+    operator_control,
+    prediction,
+    signatures,
+)
+from msstab.tables.shown import Kind, Shown, number, show, spoken
+from msstab.tables.training import arms, forecasters, learning_rates, solvers, tuning
 
 __all__ = [
     "Kind",
     "Shown",
+    "arms",
+    "breakdown",
     "clean_errors",
     "comparisons",
     "findings",
@@ -26,9 +34,11 @@ __all__ = [
     "mediators",
     "noisy_errors",
     "number",
+    "operator_control",
     "prediction",
     "show",
     "signatures",
+    "solvers",
     "spoken",
     "tuning",
     "verdict",

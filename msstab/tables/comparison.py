@@ -5,7 +5,7 @@ import pandas as pd
 from msstab import results
 from msstab.report import Report
 from msstab.results import Comparison, Results
-from msstab.tables.shown import number
+from msstab.tables.shown import number, spoken
 from msstab.verdict import p_text
 
 
@@ -95,11 +95,6 @@ def interventions(found: Results) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def spoken(arm: str) -> str:
-    """Write an arm's name for a reader."""
-    return arm.rpartition(":")[2].replace("_", " ")
 
 
 def _change(c: Comparison, what: str) -> dict[str, str]:

@@ -4,6 +4,7 @@ import pandas as pd
 
 from msstab import judgement, results, rules
 from msstab.results import Results
+from msstab.tables.shown import number, spoken
 
 
 def signatures(found: Results) -> pd.DataFrame:
@@ -12,8 +13,7 @@ def signatures(found: Results) -> pd.DataFrame:
     role = frame.role.where(frame.role != "untrained", "")
     return pd.DataFrame(
         {
-            "Networks": frame.arm.str.replace("_", " ")
-            + role.map(lambda r: f" ({r})" if r else ""),
+            "Networks": frame.arm.map(spoken) + role.map(lambda r: f" ({r})" if r else ""),
             "Number": frame.networks.astype(str),
             "Predicted growth": frame.predicted.map(lambda v: f"{v:.3f}"),
             "Observed ratio": frame.observed.map(lambda v: f"{v:.4f}"),
@@ -129,3 +129,30 @@ def mediators(found: Results) -> pd.DataFrame:
 
 def _range(bounds: tuple[float, float], style: str) -> str:
     return f"{bounds[0]:{style}} to {bounds[1]:{style}}"
+
+
+def breakdown(found: Results) -> pd.DataFrame:
+    """The prediction's slope and error by noise level, for trained and untrained networks."""
+    rows = []
+    for name, by_level in judgement.breakdown(found.experiment).items():
+        cells = {
+            f"Noise {level:g}": f"{number(a.log_rmse, 2)} ({number(a.slope, 2)})"
+            for level, a in by_level.items()
+        }
+        networks = str(next(iter(by_level.values())).n)
+        rows.append({"Networks": name, "Number": networks, **cells})
+    return pd.DataFrame(rows)
+
+
+def operator_control(found: Results) -> pd.DataFrame:
+    """The control of rule R4, one row for each gain of the recurrent weights."""
+    made = found.mechanism.control
+    return pd.DataFrame(
+        {
+            "Gain": [f"{gain:.2f}" for gain in made.gains],
+            "Predicted growth": [f"{value:+.4f}" for value in made.predicted],
+            "Simulated growth": [f"{value:+.4f}" for value in made.simulated],
+            "Standard error": [f"{value:.4f}" for value in made.standard_error],
+            "Predicted without noise": [f"{value:+.4f}" for value in made.without_noise],
+        }
+    )

@@ -47,3 +47,8 @@ def number(value: float, digits: int = 3) -> str:
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "infinite"
     return f"{value:.{digits}g}" if 1e-4 <= abs(value) < 1e6 or value == 0 else f"{value:.2e}"
+
+
+def spoken(arm: str) -> str:
+    """Write an arm's name for a reader."""
+    return arm.rpartition(":")[2].replace("_", " ")
