@@ -1,6 +1,7 @@
 """Sentences whose words, and not only numbers, depend on the results."""
 
 import numpy as np
+import pandas as pd
 
 from msstab import experiment, judgement, results
 from msstab.report import Report
@@ -74,6 +75,25 @@ def every_arm(found: Results) -> str:
             f"equivalent to the baseline and {len(by_outcome[Outcome.INCONCLUSIVE])} inconclusive."
         )
     return " ".join(parts)
+
+
+def frontier_leaders(frontier: pd.DataFrame, sesoi: float) -> str:
+    """Say which arm is lowest under noise at all, and which at a negligible clean price."""
+    lowest = frontier.sort_values("noisy").iloc[0]
+    lead = (
+        f"The lowest error under noise is that of {spoken(lowest.arm)} at strength "
+        f"{lowest.strength:g}: {lowest.noisy:.2f} times the baseline's, at {lowest.clean:.2f} "
+        "times its clean error."
+    )
+    cheap = frontier[frontier.clean <= 1 + sesoi].sort_values("noisy")
+    if cheap.empty:
+        return f"{lead} No arm stays within {sesoi:.0%} of the baseline's clean error."
+    best = cheap.iloc[0]
+    return (
+        f"{lead} Among those within {sesoi:.0%} of the baseline's clean error it is "
+        f"{spoken(best.arm)} at strength {best.strength:g}, with {best.noisy:.2f} times the "
+        f"baseline's error under noise and {best.clean:.2f} times its clean error."
+    )
 
 
 def strongest_mediator(found: Results) -> str:

@@ -213,7 +213,9 @@ def parameters_cell() -> str:
     lines = []
     for name, value in Study().model_dump(mode="json").items():
         literal = json.dumps(value) if isinstance(value, str | list) else repr(value)
-        lines.append(f"{name} = {literal}  # {Study.model_fields[name].description}")
+        # A type checker cannot tell what an empty list holds.
+        hint = ": list[float]" if value == [] else ""
+        lines.append(f"{name}{hint} = {literal}  # {Study.model_fields[name].description}")
     return "\n".join(lines)
 
 
