@@ -97,8 +97,7 @@ def findings(found: Results) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
-                "Rule": name,
-                "Question": asked[name][0],
+                "Rule": f"{name}. {asked[name][0]}",
                 "Limits": asked[name][1],
                 "Outcome": finding.rule.value,
                 "Figures": finding.figures,
