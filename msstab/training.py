@@ -53,7 +53,7 @@ def train(
     flat = _flatten(initial)
     parameters = initial.like(v.requires_grad_() for v in _views(flat, initial))
     adam = _Adam(flat, learning_rates)
-    workspaces: dict[int, cells.Workspace] = {}
+    workspaces: dict[int, tuple[cells.Workspace, ...]] = {}
     every_model = torch.arange(models, device=flat.device)[:, None]
     losses, active = [], []
     with one_thread(), torch.enable_grad():

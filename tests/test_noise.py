@@ -38,7 +38,7 @@ def linear_step(*leading: int, seed: int = 0, closed_loop: bool = False) -> Line
     jacobian = normal(*leading, N, N, seed=seed)
     entry = normal(*leading, N, N, seed=seed + 1) if closed_loop else jacobian
     recurrent, weight = normal(*leading, N, ROWS, seed=seed + 2), normal(ROWS, N, seed=seed + 3)
-    return Linearisation(jacobian, recurrent, normal(*leading, N, 1), weight, entry)
+    return Linearisation(jacobian, recurrent, normal(*leading, N, 1), weight[None], entry)
 
 
 def numbers(structure: Noise, draws: int, seed: int) -> tuple[Tensor, Tensor]:

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from msstab.cells import stack
 from msstab.cells.layout import CELLS, Parameters, pad
 from msstab.cells.linear import Linearisation
 from msstab.cells.sequence import Workspace
@@ -15,10 +16,11 @@ def step(
 ) -> Tensor:
     """Advance every model by one step: state (M, S, B), inputs (M, D, B) -> next state (M, S, B).
 
-    A `disturbance` (M, GH, B) is added to the recurrent pre-activations W_hh h + b_hh.
-    Source: each cell's own `step`.
+    A `disturbance` (M, LGH, B) is added to the recurrent pre-activations W_hh h + b_hh of the
+    layers, the top one's first. Source: each cell's own `step`.
     """
-    return CELLS[parameters.cell].step(parameters, state, inputs, disturbance)
+    advance = CELLS[parameters.cell].step if parameters.layers == 1 else stack.step
+    return advance(parameters, state, inputs, disturbance)
 
 
 def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearisation:
@@ -26,7 +28,8 @@ def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearis
 
     Source: each cell's own `linearise`.
     """
-    return CELLS[parameters.cell].linearise(parameters, state, inputs)
+    derive = CELLS[parameters.cell].linearise if parameters.layers == 1 else stack.linearise
+    return derive(parameters, state, inputs)
 
 
 def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
@@ -38,37 +41,45 @@ def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
 
 
 def readout(parameters: Parameters, state: Tensor) -> Tensor:
-    """Return the linear readout of a state's hidden units: (M, S, B) -> (M, O, B)."""
+    """Return the linear readout of the top layer's hidden units: (M, S, B) -> (M, O, B)."""
     shown = state[:, : parameters.hidden]
     return torch.baddbmm(parameters.bias_out[:, :, None], parameters.weight_out, shown)
 
 
-def workspace(length: int, parameters: Parameters, batch: int) -> Workspace:
-    """Make the memory for sequences of this length, with the batch rounded up by `padded`."""
-    return CELLS[parameters.cell].workspace(length, parameters, batch)
+def workspace(length: int, parameters: Parameters, batch: int) -> tuple[Workspace, ...]:
+    """Make the memory for sequences of this length, with the batch rounded up by `padded`.
+
+    One part for each layer, from the bottom.
+    """
+    make, layers = CELLS[parameters.cell].workspace, range(parameters.layers)
+    return tuple(make(length, parameters.layer(index), batch) for index in layers)
 
 
 def run(
-    parameters: Parameters, inputs: Tensor, space: Workspace | None = None
+    parameters: Parameters, inputs: Tensor, space: tuple[Workspace, ...] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Run every model over its sequences from a zero state; differentiable in the parameters.
+    """Run every model over its sequences from a zero state, one layer after the other.
 
     Inputs (T, M, D, B) -> the states after each step (T, M, S, B) and the readout of the last
-    one (M, O, B). A workspace `space`, made for these shapes with B rounded up by `padded`,
-    saves allocating memory at every call.
+    one (M, O, B), differentiable in parameters and inputs. A workspace `space`, made for these
+    shapes with B rounded up by `padded`, saves allocating memory at every call.
     """
     length, _, _, batch = inputs.shape
     inputs = pad(inputs, parameters.hidden)
     if space is None:
         space = workspace(length, parameters, inputs.shape[-1])
-    weights = list(parameters)[:4]
-    states, last = _Sequence.apply(space, inputs, *weights)  # type: ignore[no-untyped-call]
+    layers = []
+    for index, own in enumerate(space):
+        weights = list(parameters.layer(index))[:4]
+        states, last = _Sequence.apply(own, inputs, *weights)  # type: ignore[no-untyped-call]
+        layers.append(states)
+        inputs = states[:, :, : parameters.hidden]
     outputs = readout(parameters, last)
-    return states[..., :batch], outputs[..., :batch]
+    return stack.together(parameters, layers)[..., :batch], outputs[..., :batch]
 
 
 class _Sequence(torch.autograd.Function):
-    """A whole sequence with hand-written back-propagation."""
+    """A whole sequence of one layer with hand-written back-propagation."""
 
     @staticmethod
     def forward(
@@ -88,4 +99,8 @@ class _Sequence(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         if ctx.generation != ctx.space.generation:
             raise RuntimeError("a later forward pass has overwritten this one's workspace")
-        return (None, None, *ctx.space.backward(d_states, d_last))
+        space = ctx.space
+        shape = (space.length, *space.inputs_weight_t.shape[:2], space.d_gates.shape[-1])
+        space.d_inputs = space.template.new_empty(shape) if ctx.needs_input_grad[1] else None
+        d_weights = space.backward(d_states, d_last)
+        return (None, space.d_inputs, *d_weights)

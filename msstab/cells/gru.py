@@ -40,7 +40,7 @@ def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearis
         jacobian,
         diagonals([g_r, g_z, g_n]),
         through([g_r, g_z, g], parameters.weight_ih),
-        parameters.weight_hh[:, None],
+        parameters.weight_hh[:, None, None],
         jacobian,
     )
 
@@ -145,6 +145,7 @@ class Workspace(sequence.Workspace):
             sigmoid_backward(d_both, both, grad_input=d_both)
             torch.mul(d_input, reset, out=d_recurrent)
             d_weight.baddbmm_(drive, d_gates_t)
+            self.pass_down(t)
             if t:
                 d_state.mul_(update).baddbmm_(weight_t, d_hidden)
         d_rows = d_weight.transpose(1, 2)

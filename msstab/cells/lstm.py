@@ -56,12 +56,11 @@ def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearis
 
     kept = [torch.diag_embed(rows(slope * forget)), torch.diag_embed(rows(forget))]
     jacobian = torch.cat([both(parameters.weight_hh), torch.cat(kept, dim=-2)], dim=-1)
-    weight = torch.nn.functional.pad(parameters.weight_hh, (0, hidden))
     return Linearisation(
         jacobian,
         torch.cat([diagonals(units), diagonals(memory)], dim=-2),
         both(parameters.weight_ih),
-        weight[:, None],
+        parameters.weight_hh[:, None, None],
         jacobian,
     )
 
@@ -151,6 +150,7 @@ class Workspace(sequence.Workspace):
             torch.mul(d_memory, enter, out=scratch)
             tanh_backward(scratch, n, grad_input=d_candidate)
             d_weight.baddbmm_(drive, d_gates_t)
+            self.pass_down(t)
             if t:
                 d_memory.mul_(forget)
                 torch.bmm(weight_t, d_gates, out=d_state)

@@ -36,7 +36,7 @@ def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearis
         jacobian,
         diagonals(slopes),
         through(slopes, parameters.weight_ih),
-        parameters.weight_hh[:, None],
+        parameters.weight_hh[:, None, None],
         jacobian,
     )
 
@@ -83,6 +83,7 @@ class Workspace(sequence.Workspace):
                 d_state += d_states[t]
             tanh_backward(d_state, state, grad_input=d_gates)
             d_weight.baddbmm_(drive, d_gates_t)
+            self.pass_down(t)
             if t:
                 torch.bmm(weight_t, d_gates, out=d_state)
         return sequence.weight_gradients(self)
