@@ -76,7 +76,7 @@ def step(parameters: Parameters, model: int, state: Tensor, inputs: Tensor) -> T
     hidden = parameters.hidden
     shown, memory = state[: len(layers) * hidden], state[len(layers) * hidden :]
     # From the bottom layer up, where a state goes from the top one down.
-    units, memories = (list(part.split(hidden))[::-1] for part in (shown, memory))
+    units, memories = (list(torch.split(part, hidden))[::-1] for part in (shown, memory))
     below = inputs[None]
     for k, weights in enumerate(layers):
         if parameters.cell == "lstm":
