@@ -218,7 +218,9 @@ def test_a_linearised_step_has_the_derivatives_of_automatic_differentiation(
     for m in range(2):
         own = parameters.select([m])
         expected = torch.zeros_like(found.weight[m, 0])
-        for k, weight in enumerate(parameters.recurrent):
+        for k, name in enumerate(reversed(["weight_hh", "weight_hh_l1", "weight_hh_l2"][:layers])):
+            weight = cells.named(parameters)[name]
+            assert torch.equal(parameters.recurrent[k], weight)
             rows = slice(k * weight.shape[1], (k + 1) * weight.shape[1])
             expected[rows, k * hidden : (k + 1) * hidden] = weight[m]
         assert torch.equal(found.weight[m, 0], expected)
