@@ -2,10 +2,10 @@
 
 Trains M networks for one epoch in two ways on one core: `msstab.training.train`, all at once, and
 a loop over the networks, each an `nn.GRU`, or what `--cell` and `--layers` ask for, and an
-`nn.Linear` with `torch.optim.Adam`. The two take turns within each repetition, so that whatever else the machine
-does falls on both, and the clock is that of the processor's time; the figures are medians over
-the repetitions. The last network of both is compared, to show that they did the same work. The
-bar is a ratio of 4 at the two larger shapes, for the GRU; the third shape is that of the
+`nn.Linear` with `torch.optim.Adam`. The two take turns within each repetition, so that whatever
+else the machine does falls on both, and the clock is that of the processor's time; the figures are
+medians over the repetitions. The last network of both is compared, to show that they did the same
+work. The bar is a ratio of 4 at the two larger shapes, for the GRU; the third shape is that of the
 `dynamics` track. An `nn.LSTM` is fused into one call on a processor, so that less is to be won.
 """
 
