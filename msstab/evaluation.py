@@ -36,7 +36,7 @@ def stack(split: Split, like: Tensor) -> tuple[Tensor, Tensor]:
 
 def squared_error(parameters: Parameters, inputs: Tensor, targets: Tensor) -> Tensor:
     """Return each model's mean squared error (M,): inputs (T, M, D, B), targets (M, O, B)."""
-    _, outputs = cells.run(parameters, inputs)
+    outputs = cells.forecast(parameters, inputs)
     return (outputs - targets).double().square().mean(dim=(1, 2))
 
 
@@ -88,7 +88,7 @@ def noisy_run(
     Inputs (T, M, D, B), targets (M, O, B). All models of a call meet the same noise, and equal
     streams give equal noise, so that arms are compared under the same disturbances.
     """
-    _, clean = cells.run(parameters, inputs)
+    clean = cells.forecast(parameters, inputs)
     _, models, _, _ = inputs.shape
     units, numbers = parameters.units, normal_numbers(parameters, noise)
     inputs = inputs.repeat_interleave(draws, dim=3)

@@ -66,9 +66,11 @@ def train(
                 if size not in workspaces:
                     room = cells.padded(size, parameters.hidden)
                     workspaces[size] = cells.workspace(x.shape[0], parameters, room)
-                states, outputs = cells.run(parameters, x, workspaces[size])
-                loss = (outputs - y).square().mean(dim=(1, 2))
-                objective = loss
+                if arm is None:
+                    outputs = cells.forecast(parameters, x, workspaces[size])
+                else:
+                    states, outputs = cells.run(parameters, x, workspaces[size])
+                objective = loss = (outputs - y).square().mean(dim=(1, 2))
                 if arm is not None:
                     penalty = arm(Step(parameters, x, states, sigma, target))
                     objective = loss + strengths * penalty.value

@@ -13,7 +13,7 @@ else goes through the layers (recurrent pre-activations, their disturbances) has
 """
 
 from msstab.cells import gru, lstm, rnn  # noqa: F401  (each adds its cell)
-from msstab.cells.ensemble import jacobian, linearise, readout, run, step, workspace
+from msstab.cells.ensemble import forecast, jacobian, linearise, readout, run, step, workspace
 from msstab.cells.layout import (
     CELLS,
     TENSORS,
@@ -36,6 +36,7 @@ __all__ = [
     "Linearisation",
     "Parameters",
     "Workspace",
+    "forecast",
     "from_named",
     "initial_parameters",
     "jacobian",

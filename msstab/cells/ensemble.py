@@ -64,6 +64,21 @@ def run(
     one (M, O, B), differentiable in parameters and inputs. A workspace `space`, made for these
     shapes with B rounded up by `padded`, saves allocating memory at every call.
     """
+    layers, outputs = _pass(parameters, inputs, space, keep=True)
+    return stack.together(parameters, layers)[..., : inputs.shape[-1]], outputs
+
+
+def forecast(
+    parameters: Parameters, inputs: Tensor, space: tuple[Workspace, ...] | None = None
+) -> Tensor:
+    """Return the outputs of `run` alone, which saves the memory and the time for the states."""
+    return _pass(parameters, inputs, space, keep=False)[1]
+
+
+def _pass(
+    parameters: Parameters, inputs: Tensor, space: tuple[Workspace, ...] | None, keep: bool
+) -> tuple[list[Tensor], Tensor]:
+    """Return each layer's states, from the bottom, padded, and the readout of the last one."""
     length, _, _, batch = inputs.shape
     inputs = pad(inputs, parameters.hidden)
     if space is None:
@@ -71,27 +86,31 @@ def run(
     layers = []
     for index, own in enumerate(space):
         weights = list(parameters.layer(index))[:4]
-        states, last = _Sequence.apply(own, inputs, *weights)  # type: ignore[no-untyped-call]
+        states, last = _Sequence.apply(own, keep, inputs, *weights)  # type: ignore[no-untyped-call]
         layers.append(states)
         inputs = states[:, :, : parameters.hidden]
-    outputs = readout(parameters, last)
-    return stack.together(parameters, layers)[..., :batch], outputs[..., :batch]
+    return layers, readout(parameters, last)[..., :batch]
 
 
 class _Sequence(torch.autograd.Function):
-    """A whole sequence of one layer with hand-written back-propagation."""
+    """A whole sequence of one layer with hand-written back-propagation.
+
+    Returns all states, or the workspace's own hidden units where nobody keeps them, and the last
+    hidden units.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, space: Workspace, inputs: Tensor, *weights: Tensor
+        ctx: Any, space: Workspace, keep: bool, inputs: Tensor, *weights: Tensor
     ) -> tuple[Tensor, Tensor]:
         space.generation += 1
         ctx.space, ctx.generation = space, space.generation
         # The last state comes apart from all of them, and gradients that nobody asks for stay
         # None, so that without a penalty on the states no step has to add zeros.
         ctx.set_materialize_grads(False)
-        states = space.forward(inputs, *weights)
-        return states, states[-1].clone()
+        space.forward(inputs, *weights)
+        states = space.states() if keep else space.shown
+        return states, space.shown[-1].clone()
 
     @staticmethod
     def backward(
@@ -101,6 +120,6 @@ class _Sequence(torch.autograd.Function):
             raise RuntimeError("a later forward pass has overwritten this one's workspace")
         space = ctx.space
         shape = (space.length, *space.inputs_weight_t.shape[:2], space.d_gates.shape[-1])
-        space.d_inputs = space.template.new_empty(shape) if ctx.needs_input_grad[1] else None
+        space.d_inputs = space.template.new_empty(shape) if ctx.needs_input_grad[2] else None
         d_weights = space.backward(d_states, d_last)
-        return (None, space.d_inputs, *d_weights)
+        return (None, None, space.d_inputs, *d_weights)

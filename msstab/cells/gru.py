@@ -90,8 +90,8 @@ class Workspace(sequence.Workspace):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
-    ) -> Tensor:
-        """Return the states after each step (T, M, H, B)."""
+    ) -> None:
+        """Go through the sequence, after which `shown` are the hidden units (T, M, H, B)."""
         h, weight = self.hidden, self.weight
         both, recurrent, from_input = slice(2 * h), slice(2 * h, 3 * h), slice(3 * h, 4 * h)
         self.drive[: self.length, :, h + 1 :] = inputs
@@ -106,7 +106,6 @@ class Workspace(sequence.Workspace):
             rz.sigmoid_()
             torch.addcmul(driven, reset, from_state, out=n).tanh_()
             torch.lerp(n, state, update, out=after)
-        return self.drive[1:, :, :h].clone()
 
     def backward(
         self, d_states: Tensor | None, d_last: Tensor | None

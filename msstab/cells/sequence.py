@@ -24,6 +24,7 @@ class Workspace(ABC):
         # What drives step t, in rows: the state before it, a constant 1 for the biases, inputs.
         self.drive = self.zeros(length + 1, models, width, batch)
         self.drive[:, :, hidden] = 1
+        self.shown = self.drive[1:, :, :hidden]
         # One product of these two gives all pre-activations.
         self.weight = self.zeros(models, rows, width)
         self.gates = self.zeros(length, models, rows, batch)
@@ -43,6 +44,10 @@ class Workspace(ABC):
         if self.d_inputs is not None:
             torch.bmm(self.inputs_weight_t, self.d_gates, out=self.d_inputs[t])
 
+    def states(self) -> Tensor:
+        """Return the states after each step (T, M, S, B), in memory of their own."""
+        return self.shown.clone()
+
     @abstractmethod
     def forward(
         self,
@@ -51,8 +56,8 @@ class Workspace(ABC):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
-    ) -> Tensor:
-        """Return the states after each step (T, M, S, B), in memory of their own."""
+    ) -> None:
+        """Go through the sequence, after which `shown` are the hidden units (T, M, H, B)."""
 
     @abstractmethod
     def backward(
@@ -60,8 +65,8 @@ class Workspace(ABC):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the gradients of the four weights, and put those of the inputs into `d_inputs`.
 
-        From those of the states after each step (T, M, S, B), and of the last one again (M, S, B);
-        None stands for zeros.
+        From those of the states after each step (T, M, S, B) or their hidden units (T, M, H, B),
+        and of the last hidden units again (M, H, B); None stands for zeros.
         """
 
 
