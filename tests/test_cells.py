@@ -161,13 +161,38 @@ def test_a_workspace_changes_no_number(cell: str, layers: int) -> None:
             assert torch.equal(gradient, expected)
 
 
-def test_a_pass_overwritten_by_a_later_one_cannot_be_differentiated() -> None:
-    parameters = networks(1, 4).require_grad()
+@every_network
+def test_a_forecast_is_the_run_without_its_states(cell: str, layers: int) -> None:
+    parameters = networks(2, 5, 2, 3, cell=cell, layers=layers).require_grad()
+    space = cells.workspace(6, parameters, 32)
+    for seed in range(2):
+        inputs = normal(6, 2, 2, 9, seed=seed)
+        _, expected = cells.run(parameters, inputs)
+        for found in (
+            cells.forecast(parameters, inputs),
+            cells.forecast(parameters, inputs, space),
+        ):
+            assert torch.equal(found, expected)
+            for gradient, own in zip(
+                torch.autograd.grad(found.square().sum(), list(parameters)),
+                torch.autograd.grad(expected.square().sum(), list(parameters), retain_graph=True),
+                strict=True,
+            ):
+                assert torch.equal(gradient, own)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("later", [cells.run, cells.forecast])
+def test_a_pass_overwritten_by_a_later_one_cannot_be_differentiated(
+    layers: int, later: Callable[..., object]
+) -> None:
+    parameters = networks(1, 4, layers=layers).require_grad()
     space = cells.workspace(6, parameters, 16)
     _, early = cells.run(parameters, normal(6, 1, 1, 3), space)
-    _, late = cells.run(parameters, normal(6, 1, 1, 3, seed=1), space)
+    later(parameters, normal(6, 1, 1, 3, seed=1), space)
     with pytest.raises(RuntimeError, match="overwritten"):
         early.sum().backward()  # type: ignore[no-untyped-call]
+    _, late = cells.run(parameters, normal(6, 1, 1, 3, seed=1), space)
     late.sum().backward()  # type: ignore[no-untyped-call]
     assert parameters.weight_hh.grad is not None
 
