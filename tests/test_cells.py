@@ -197,6 +197,14 @@ def test_a_pass_overwritten_by_a_later_one_cannot_be_differentiated(
     assert parameters.weight_hh.grad is not None
 
 
+def test_a_workspace_for_other_layers_is_refused() -> None:
+    two, inputs = networks(1, 4, layers=2), normal(6, 1, 1, 3)
+    for layers in (1, 3):
+        space = cells.workspace(6, networks(1, 4, layers=layers), 16)
+        with pytest.raises(ValueError, match=f"a workspace of {layers} layers for 2"):
+            cells.run(two, inputs, space)
+
+
 @every_network
 def test_earlier_states_survive_a_later_pass(cell: str, layers: int) -> None:
     parameters = networks(1, 4, cell=cell, layers=layers)

@@ -83,6 +83,8 @@ def _pass(
     inputs = pad(inputs, parameters.hidden)
     if space is None:
         space = workspace(length, parameters, inputs.shape[-1])
+    if len(space) != parameters.layers:
+        raise ValueError(f"a workspace of {len(space)} layers for {parameters.layers}")
     layers = []
     for index, own in enumerate(space):
         weights = list(parameters.layer(index))[:4]

@@ -27,7 +27,8 @@ class Workspace(ABC):
         self.shown = self.drive[1:, :, :hidden]
         # One product of these two gives all pre-activations.
         self.weight = self.zeros(models, rows, width)
-        self.gates = self.zeros(length, models, rows, batch)
+        # The largest part by far, and written before it is read: filling it would take time.
+        self.gates = self.template.new_empty(length, models, rows, batch)
         self.d_gates = self.zeros(models, rows, batch)
         self.d_state = self.zeros(models, hidden, batch)
         self.d_weight = self.zeros(models, width, rows)
