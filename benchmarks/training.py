@@ -1,11 +1,11 @@
 """Measure how much faster an ensemble trains than the plain loop over torch's own modules.
 
 Trains M networks for one epoch in two ways on one core: `msstab.training.train`, all at once, and
-a loop over the networks, each an `nn.GRU`, or what `--cell` names, and an `nn.Linear` with
-`torch.optim.Adam`. The two take turns within each repetition, so that whatever else the machine
-does falls on both, and the clock is that of the processor's time; the figures are medians over
-the repetitions. The last network of both is compared, to show that they did the same work. The
-bar is a ratio of 4 at the two larger shapes, for the GRU; the third shape is that of the
+a loop over the networks, each an `nn.GRU`, or what `--cell` and `--layers` ask for, and an
+`nn.Linear` with `torch.optim.Adam`. The two take turns within each repetition, so that whatever
+else the machine does falls on both, and the clock is that of the processor's time; the figures are
+medians over the repetitions. The last network of both is compared, to show that they did the same
+work. The bar is a ratio of 4 at the two larger shapes, for the GRU; the third shape is that of the
 `dynamics` track. An `nn.LSTM` is fused into one call on a processor, so that less is to be won.
 """
 
@@ -23,7 +23,7 @@ from msstab.cells import Parameters
 
 BAR = 4.0
 HIDDEN, SEQUENCES, RATE = 32, 400, 0.003
-LAYERS: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
+MODULES: dict[str, Callable[..., nn.RNNBase]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 
 
 class Shape(NamedTuple):
@@ -47,9 +47,9 @@ class Task(NamedTuple):
     batch: int
 
 
-def task(models: int, shape: Shape, cell: str) -> Task:
+def task(models: int, shape: Shape, cell: str, layers: int) -> Task:
     streams = [np.random.default_rng([0, model]) for model in range(models)]
-    initial = cells.initial_parameters(streams, HIDDEN, 1, 1, cell=cell)
+    initial = cells.initial_parameters(streams, HIDDEN, 1, 1, cell=cell, layers=layers)
     inputs = torch.as_tensor(
         np.stack([rng.normal(size=(SEQUENCES, shape.length, 1)) for rng in streams])
     )
@@ -73,9 +73,10 @@ def ensemble(given: Task) -> Tensor:
 def plain_loop(given: Task) -> Tensor:
     """Train one network after the other; return the last one's recurrent weights."""
     for model in range(len(given.orders)):
-        layer = LAYERS[given.initial.cell]
-        recurrent, linear = layer(1, HIDDEN, batch_first=True), nn.Linear(HIDDEN, 1)
-        tensors = [*recurrent.parameters(), *linear.parameters()]
+        module, layers = MODULES[given.initial.cell], given.initial.layers
+        recurrent, linear = module(1, HIDDEN, layers, batch_first=True), nn.Linear(HIDDEN, 1)
+        weights = list(recurrent.parameters())
+        tensors = [*weights[:4], *linear.parameters(), *weights[4:]]
         with torch.no_grad():
             for to, start in zip(tensors, given.initial, strict=True):
                 to.copy_(start[model])
@@ -95,9 +96,9 @@ def seconds(work: Callable[[Task], Tensor], given: Task) -> float:
     return time.process_time() - start
 
 
-def measure(models: int, shape: Shape, cell: str, repetitions: int) -> float:
+def measure(models: int, shape: Shape, cell: str, layers: int, repetitions: int) -> float:
     """Print a line for one shape; return the ratio of the medians."""
-    given = task(models, shape, cell)
+    given = task(models, shape, cell, layers)
     # Also the first, slower call of both.
     difference = float((ensemble(given) - plain_loop(given)).abs().max())
     pairs = [(seconds(plain_loop, given), seconds(ensemble, given)) for _ in range(repetitions)]
@@ -115,19 +116,21 @@ def measure(models: int, shape: Shape, cell: str, repetitions: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--repetitions", type=int, default=5, help="at least 5 for stable medians")
-    parser.add_argument("--cell", choices=LAYERS, default="gru", help="default: gru")
+    parser.add_argument("--cell", choices=MODULES, default="gru", help="default: gru")
+    parser.add_argument("--layers", type=int, default=1, help="default: 1")
     given = parser.parse_args()
     torch.set_num_threads(1)
     print(f"torch {torch.__version__}, one thread")
-    print(f"{given.cell} of {HIDDEN} hidden units, {SEQUENCES} sequences")
+    of = f"{given.layers} x {HIDDEN}" if given.layers > 1 else f"{HIDDEN}"
+    print(f"{given.cell} of {of} hidden units, {SEQUENCES} sequences")
     print("networks trained for one epoch per second, medians:")
     print("models length  batch   plain loop     ensemble    ratio  lowest, highest   difference")
     results = [
-        (shape.bar, measure(models, shape, given.cell, given.repetitions))
+        (shape.bar, measure(models, shape, given.cell, given.layers, given.repetitions))
         for shape in SHAPES
         for models in (16, 32)
     ]
-    if given.cell == "gru":
+    if given.cell == "gru" and given.layers == 1:
         lowest = min(ratio for bar, ratio in results if bar)
         verdict = "holds" if lowest >= BAR else "does not hold"
         print(

@@ -19,7 +19,7 @@ class NoisyRun(NamedTuple):
 
     `squared_error` (M,): noisy mean squared error. `output_variance` (M,): mean squared deviation
     of the last output from the clean one, summed over its components. `power` (T, M): E|h_t|^2 of
-    the noisy hidden units.
+    the noisy hidden units, of all layers.
     """
 
     squared_error: Tensor
@@ -36,7 +36,7 @@ def stack(split: Split, like: Tensor) -> tuple[Tensor, Tensor]:
 
 def squared_error(parameters: Parameters, inputs: Tensor, targets: Tensor) -> Tensor:
     """Return each model's mean squared error (M,): inputs (T, M, D, B), targets (M, O, B)."""
-    _, outputs = cells.run(parameters, inputs)
+    outputs = cells.forecast(parameters, inputs)
     return (outputs - targets).double().square().mean(dim=(1, 2))
 
 
@@ -51,13 +51,27 @@ def noisy_step(
     """Advance every model by one step under noise: (M, S, B), (M, D, B) -> (M, S, B).
 
     `standard_normal`: first the numbers that perturb the state, then those that disturb the
-    weights, one column for each sequence, the same for all models.
+    weights of each layer from the top, as many as `normal_numbers` says, one column for each
+    sequence, the same for all models.
     """
     of_state = noise.state_numbers(parameters.state_size)
     start = noise.perturb(state, standard_normal[:of_state], sigma)
-    shown = state[:, : parameters.hidden]
-    disturbance = noise.disturb(shown, parameters.weight_hh, standard_normal[of_state:], sigma)
-    return cells.step(parameters, start, inputs, disturbance)
+    units = state[:, : parameters.units].chunk(parameters.layers, dim=1)
+    numbers = standard_normal[of_state:].tensor_split(parameters.layers)
+    found = [
+        noise.disturb(own, weight, normal, sigma)
+        for own, weight, normal in zip(units, parameters.recurrent, numbers, strict=True)
+    ]
+    # A structure disturbs either every layer's weights or none's.
+    present = [disturbance for disturbance in found if disturbance is not None]
+    return cells.step(parameters, start, inputs, torch.cat(present, dim=1) if present else None)
+
+
+def normal_numbers(parameters: Parameters, noise: Noise) -> int:
+    """Return how many standard normal numbers a step under noise takes, for each sequence."""
+    rows = parameters.weight_hh.shape[1]
+    of_weights = parameters.layers * noise.weight_numbers(rows)
+    return noise.state_numbers(parameters.state_size) + of_weights
 
 
 def noisy_run(
@@ -74,21 +88,20 @@ def noisy_run(
     Inputs (T, M, D, B), targets (M, O, B). All models of a call meet the same noise, and equal
     streams give equal noise, so that arms are compared under the same disturbances.
     """
-    _, clean = cells.run(parameters, inputs)
+    clean = cells.forecast(parameters, inputs)
     _, models, _, _ = inputs.shape
-    hidden, rows = parameters.hidden, parameters.weight_hh.shape[1]
+    units, numbers = parameters.units, normal_numbers(parameters, noise)
     inputs = inputs.repeat_interleave(draws, dim=3)
     columns = inputs.shape[3]
-    inputs = cells.pad(inputs, hidden)
+    inputs = cells.pad(inputs, parameters.hidden)
     state = inputs.new_zeros(models, parameters.state_size, inputs.shape[3])
     power = []
     dtype = np.dtype(str(inputs.dtype).removeprefix("torch."))
-    numbers = noise.state_numbers(parameters.state_size) + noise.weight_numbers(rows)
     for x in inputs:
         normal = rng.standard_normal((numbers, inputs.shape[3]), dtype=dtype.type)
         eps = torch.as_tensor(normal, device=inputs.device)
         state = noisy_step(parameters, state, x, noise, sigma, eps)
-        power.append(state[:, :hidden, :columns].double().square().sum(1).mean(1))
+        power.append(state[:, :units, :columns].double().square().sum(1).mean(1))
     outputs = cells.readout(parameters, state)[..., :columns]
     repeated = targets.repeat_interleave(draws, dim=2)
     deviation = outputs - clean.repeat_interleave(draws, dim=2)

@@ -133,13 +133,19 @@ def frozen_output_variance(
         raise ValueError("this structure has no independent weight errors that could be frozen")
     steps = list(linearisations(parameters, inputs, states, closed_loop=closed_loop))
     swing = _readout_of_state(parameters)[:, None]
-    by_row, before = [], [state[:, : parameters.hidden] for state in _before(states)]
+    by_row, before = [], [state[:, : parameters.units] for state in _before(states)]
     for step in reversed(steps):
         by_row.append(swing @ step.recurrent)
         swing = swing @ step.jacobian
-    sensitivity = torch.einsum("tmbor,tmhb->mborh", torch.stack(by_row[::-1]), torch.stack(before))
-    variance = noise.frozen.variance(parameters.weight_hh, strength)
-    return torch.einsum("mborh,mrh->mb", sensitivity.square(), variance)
+    # Every layer's weights stand between its own pre-activations and its own hidden units.
+    rows = torch.stack(by_row[::-1]).chunk(parameters.layers, dim=-1)
+    units = torch.stack(before).chunk(parameters.layers, dim=2)
+    found = []
+    for row, own, weight in zip(rows, units, parameters.recurrent, strict=True):
+        sensitivity = torch.einsum("tmbor,tmhb->mborh", row, own)
+        variance = noise.frozen.variance(weight, strength)
+        found.append(torch.einsum("mborh,mrh->mb", sensitivity.square(), variance))
+    return torch.stack(found).sum(0)
 
 
 def _readout_of_state(parameters: Parameters) -> Tensor:

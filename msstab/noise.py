@@ -54,11 +54,12 @@ class Noise(NamedTuple):
 
     `operator(linearisation, strength)`: L of the linearised step. `perturb(state, standard_normal,
     strength)`: states (..., N, B) -> those that the step starts from; `disturb(state, weight,
-    standard_normal, strength)`: unperturbed states and weights (..., R, N) -> what is added to the
-    recurrent pre-activations (..., R, B), or None. The standard normal numbers are independent,
-    one column for each sequence; `state_numbers(N)` and `weight_numbers(R)` say how many rows the
-    two take. `frozen`: the same errors drawn once, where the structure has such a form. A strength
-    is relative (sigma), except that of `quantisation`, which is the rounding step.
+    standard_normal, strength)`, for each layer alike: its unperturbed hidden units (..., N, B) and
+    recurrent weights (..., R, N) -> what is added to its recurrent pre-activations (..., R, B), or
+    None. The standard normal numbers are independent, one column for each sequence;
+    `state_numbers(N)` and `weight_numbers(R)` say how many rows the two take. `frozen`: the same
+    errors drawn once, where the structure has such a form. A strength is relative (sigma), except
+    that of `quantisation`, which is the rounding step.
     """
 
     operator: Callable[[Linearisation, float], Operator]
@@ -120,8 +121,8 @@ def gain(groups: Tensor | None = None) -> Noise:
 def weight(pattern: Tensor | None = None) -> Noise:
     """Return W o (1 + sigma p o E), E of independent standard normal numbers.
 
-    `pattern` p, broadcast against the recurrent weights (R, N), gives relative strengths: rows of
-    one gate only (`rows_of_gates`), columns of a group of units; None means 1.
+    `pattern` p, broadcast against the recurrent weights (R, N) of every layer, gives relative
+    strengths: rows of one gate only (`rows_of_gates`), columns of a group of units; None means 1.
     Source: theory page, equation (18).
     """
 
@@ -156,7 +157,7 @@ def quantisation(pattern: Tensor | None = None) -> Noise:
 
 
 def low_rank(left: Tensor, right: Tensor) -> Noise:
-    """Return W + sigma u xi v^T, one xi each step: `left` u (R,), `right` v (N,).
+    """Return W + sigma u xi v^T, one xi each step and layer: `left` u (R,), `right` v (N,).
 
     Several ranks are a sum of such terms (`total`). Source: theory page, equation (20).
     """
@@ -165,11 +166,13 @@ def low_rank(left: Tensor, right: Tensor) -> Noise:
         return sigma * left.to(state)[:, None] * (right.to(state) @ state)[..., None, :] * normal
 
     def operator(step: Linearisation, sigma: float) -> Operator:
-        u, v = left.to(step.jacobian), right.to(step.jacobian)
+        u, v = left.to(step.jacobian)[:, None], right.to(step.jacobian)[None]
+        layers = step.weights.shape[-3]
+        each = torch.eye(layers).to(u)
         return operators.noiseless(step.jacobian)._replace(
-            directions=step.recurrent @ u[:, None],
-            weights=u.new_full((1, 1), sigma**2),
-            readers=v[:, None],
+            directions=step.recurrent @ torch.kron(each, u),
+            weights=sigma**2 * each,
+            readers=step.reading(v.expand(layers, *v.shape)).mT,
         )
 
     return Noise(operator, disturb=disturb, weight_numbers=lambda n_rows: 1)
@@ -241,8 +244,10 @@ def _weight_errors(frozen: Frozen) -> Noise:
         return (frozen.variance(weights, strength) @ state.square()).sqrt() * normal
 
     def operator(step: Linearisation, strength: float) -> Operator:
+        # A variance for each weight that there is, and zeros where no weight connects.
+        weights = step.reading(frozen.variance(step.weights, strength))
         return operators.noiseless(step.jacobian)._replace(
-            directions=step.recurrent, weights=frozen.variance(step.weight, strength)
+            directions=step.recurrent, weights=weights
         )
 
     return Noise(operator, disturb=disturb, weight_numbers=_all, frozen=frozen)

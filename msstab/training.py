@@ -57,8 +57,8 @@ def train(
     flat = _flatten(initial)
     parameters = initial.like(v.requires_grad_() for v in _views(flat, initial))
     adam = _Adam(flat, learning_rates)
-    workspaces: dict[int, cells.Workspace] = {}
     memory: dict[str, Tensor] = {}
+    workspaces: dict[int, tuple[cells.Workspace, ...]] = {}
     every_model = torch.arange(models, device=flat.device)[:, None]
     losses, active = [], []
     with one_thread(), torch.enable_grad():
@@ -72,13 +72,14 @@ def train(
                     room = cells.padded(size, parameters.hidden)
                     workspaces[size] = cells.workspace(x.shape[0], parameters, room)
                 space = workspaces[size]
-                if arm is not None and arm.run is not None:
+                if arm is None:
+                    outputs = cells.forecast(parameters, x, space)
+                elif arm.run is not None:
                     given = Forward(parameters, x, space, noise, sigma, strengths, streams)
                     states, outputs = arm.run(given)
                 else:
                     states, outputs = cells.run(parameters, x, space)
-                loss = (outputs - y).square().mean(dim=(1, 2))
-                objective = loss
+                objective = loss = (outputs - y).square().mean(dim=(1, 2))
                 if arm is not None and arm.penalise is not None:
                     step = Step(
                         parameters, x, y, states, outputs, noise, sigma, target, streams, memory

@@ -17,6 +17,7 @@ def networks(
     n_outputs: int = 1,
     *,
     cell: str = "gru",
+    layers: int = 1,
     gain: float = 1.0,
     seed: int = 0,
     dtype: torch.dtype = torch.float64,
@@ -24,7 +25,7 @@ def networks(
     """Random networks, the same whatever their number."""
     streams = [np.random.default_rng([seed, model]) for model in range(models)]
     return cells.initial_parameters(
-        streams, hidden, n_inputs, n_outputs, cell=cell, gain=gain, dtype=dtype
+        streams, hidden, n_inputs, n_outputs, cell=cell, layers=layers, gain=gain, dtype=dtype
     )
 
 
@@ -39,7 +40,7 @@ def modules(parameters: Parameters, model: int = 0) -> tuple[nn.RNNBase, nn.Line
     _, n_inputs = own[0].shape
     n_outputs, hidden = own[4].shape
     kind = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}[parameters.cell]
-    recurrent = kind(n_inputs, hidden, dtype=own[0].dtype)
+    recurrent = kind(n_inputs, hidden, parameters.layers, dtype=own[0].dtype)
     linear = nn.Linear(hidden, n_outputs, dtype=own[0].dtype)
     with torch.no_grad():
         for to, tensor in zip(weights(recurrent, linear), own, strict=True):
@@ -50,31 +51,44 @@ def modules(parameters: Parameters, model: int = 0) -> tuple[nn.RNNBase, nn.Line
 def weights(recurrent: nn.RNNBase, linear: nn.Linear) -> list[Tensor]:
     """The modules' weights in the order of `Parameters`."""
     named = dict(recurrent.named_parameters())
-    names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
-    return [*(named[name] for name in names), linear.weight, linear.bias]
+    kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    lowest, *upper = [[named[f"{k}_l{n}"] for k in kinds] for n in range(recurrent.num_layers)]
+    return [*lowest, linear.weight, linear.bias, *(tensor for layer in upper for tensor in layer)]
 
 
 def states(recurrent: nn.RNNBase, inputs: Tensor) -> Tensor:
-    """The whole states of torch's layer, (T, B, S), from inputs (T, B, D)."""
-    if not isinstance(recurrent, nn.LSTM):
+    """The whole states of torch's layers, (T, B, S), from inputs (T, B, D)."""
+    if recurrent.num_layers == 1 and not isinstance(recurrent, nn.LSTM):
         found: Tensor = recurrent(inputs)[0]
         return found
-    # The layer shows its memory at the end of a sequence alone: so one step after the other.
+    # The rest of a state shows at the end of a sequence alone: so one step after the other.
     seen, carried = [], None
     for x in inputs:
         _, carried = recurrent(x[None], carried)
-        seen.append(torch.cat([part[0] for part in carried], dim=1))
+        parts = carried if isinstance(carried, tuple) else (carried,)
+        # From the top layer down, where torch counts from the bottom up.
+        seen.append(torch.cat([layer for part in parts for layer in part.flip(0)], dim=1))
     return torch.stack(seen)
 
 
 def step(parameters: Parameters, model: int, state: Tensor, inputs: Tensor) -> Tensor:
-    """One step of torch's own cell from a state (S,) on inputs (D,)."""
-    own = [tensor[model] for tensor in parameters][:4]
-    if parameters.cell == "lstm":
-        hidden, memory = state[None].chunk(2, dim=1)
-        return torch.cat(torch.lstm_cell(inputs[None], (hidden, memory), *own), dim=1)[0]
-    of = {"gru": torch.gru_cell, "rnn": torch.rnn_tanh_cell}[parameters.cell]
-    return of(inputs[None], state[None], *own)[0]
+    """One step of torch's own cells, one above the other, from a state (S,) on inputs (D,)."""
+    own = [tensor[model] for tensor in parameters]
+    layers = [own[:4], *(own[k : k + 4] for k in range(6, len(own), 4))]
+    hidden = parameters.hidden
+    shown, memory = state[: len(layers) * hidden], state[len(layers) * hidden :]
+    # From the bottom layer up, where a state goes from the top one down.
+    units, memories = (list(torch.split(part, hidden))[::-1] for part in (shown, memory))
+    below = inputs[None]
+    for k, weights in enumerate(layers):
+        if parameters.cell == "lstm":
+            below, after = torch.lstm_cell(below, (units[k][None], memories[k][None]), *weights)
+            memories[k] = after[0]
+        else:
+            of = {"gru": torch.gru_cell, "rnn": torch.rnn_tanh_cell}[parameters.cell]
+            below = of(below, units[k][None], *weights)
+        units[k] = below[0]
+    return torch.cat([*units[::-1], *(memories[::-1] if len(memory) else [])])
 
 
 def jacobian(parameters: Parameters, model: int, state: Tensor, inputs: Tensor) -> Tensor:

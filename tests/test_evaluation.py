@@ -12,7 +12,9 @@ from msstab.tracks import Array, Data, Split
 
 UNIT = NOISES["unit"]
 
-every_cell = pytest.mark.parametrize("cell", cells.CELLS)
+every_network = pytest.mark.parametrize(
+    ("cell", "layers"), [(cell, layers) for cell in cells.CELLS for layers in (1, 2)]
+)
 
 
 def split(n: int, seed: int, *, length: int = 3, outputs: int = 1) -> Split:
@@ -72,18 +74,20 @@ def test_a_split_is_laid_out_for_one_model() -> None:
 # ---- with noise
 
 
-@every_cell
+@every_network
 @pytest.mark.parametrize("n_outputs", [1, 2])
-def test_without_noise_the_noisy_run_is_the_clean_one(cell: str, n_outputs: int) -> None:
-    parameters = networks(2, 5, 2, n_outputs, cell=cell)
+def test_without_noise_the_noisy_run_is_the_clean_one(
+    cell: str, layers: int, n_outputs: int
+) -> None:
+    parameters = networks(2, 5, 2, n_outputs, cell=cell, layers=layers)
     inputs, targets = normal(6, 2, 2, 7), normal(2, n_outputs, 7, seed=1)
     run = simulate(parameters, inputs, targets, 0.0)
     torch.testing.assert_close(run.output_variance, torch.zeros(2).double(), rtol=0, atol=1e-28)
     clean = evaluation.squared_error(parameters, inputs, targets)
     torch.testing.assert_close(run.squared_error, clean, rtol=1e-12, atol=0)
     for model in range(2):
-        shown, _ = modules(parameters, model)[0](inputs[:, model].transpose(1, 2))
-        power = shown.detach().square().sum(2).mean(1)
+        found = states(modules(parameters, model)[0], inputs[:, model].transpose(1, 2))
+        power = found[:, :, : parameters.units].detach().square().sum(2).mean(1)
         torch.testing.assert_close(run.power[:, model], power, rtol=1e-12, atol=0)
 
 
@@ -107,8 +111,8 @@ def test_all_models_of_a_call_meet_the_same_noise() -> None:
     torch.testing.assert_close(both.power, alone.power[:, [0, 0]])
 
 
-@every_cell
-def test_noise_is_fresh_for_every_draw_sequence_unit_and_step(cell: str) -> None:
+@every_network
+def test_noise_is_fresh_for_every_draw_sequence_unit_and_step(cell: str, layers: int) -> None:
     """A sampler that notes its noise instead of adding it."""
     seen = []
 
@@ -117,7 +121,7 @@ def test_noise_is_fresh_for_every_draw_sequence_unit_and_step(cell: str) -> None
         seen.append(standard_normal)
         return state
 
-    parameters = networks(1, 6, 2, cell=cell)
+    parameters = networks(1, 6, 2, cell=cell, layers=layers)
     inputs, targets = normal(4, 1, 2, 8), normal(1, 1, 8)
     noise = UNIT._replace(perturb=note)
     evaluation.noisy_run(parameters, inputs, targets, noise, 0.3, 10, np.random.default_rng(0))
@@ -127,13 +131,15 @@ def test_noise_is_fresh_for_every_draw_sequence_unit_and_step(cell: str) -> None
     assert np.std(numbers) == pytest.approx(1, abs=0.05)
 
 
-@every_cell
+@every_network
 @pytest.mark.parametrize("n_outputs", [1, 2])
-def test_one_step_of_noise_has_the_variance_of_its_linearisation(cell: str, n_outputs: int) -> None:
+def test_one_step_of_noise_has_the_variance_of_its_linearisation(
+    cell: str, layers: int, n_outputs: int
+) -> None:
     # The state is zero before the first step, so that two steps carry noise once:
     # W J diag(sigma^2 h^2) J^T W^T, up to terms of fourth order in sigma.
     sigma = 0.02
-    parameters = networks(1, 5, 2, n_outputs, cell=cell, gain=2.0)
+    parameters = networks(1, 5, 2, n_outputs, cell=cell, layers=layers, gain=2.0)
     inputs, targets = normal(2, 1, 2, 3), normal(1, n_outputs, 3, seed=1)
     run = simulate(parameters, inputs, targets, sigma, draws=20_000)
     recurrent, linear = modules(parameters)

@@ -14,6 +14,9 @@ from msstab.operators import Operator
 UNIT = NOISES["unit"]
 
 every_cell = pytest.mark.parametrize("cell", cells.CELLS)
+every_network = pytest.mark.parametrize(
+    ("cell", "layers"), [(cell, layers) for cell in cells.CELLS for layers in (1, 2)]
+)
 
 
 def clean_states(parameters: Parameters, inputs: Tensor) -> Tensor:
@@ -34,9 +37,12 @@ def dense_unit(moment: Tensor, jacobian: Tensor, state: Tensor, sigma: float) ->
 # ---- along a trajectory
 
 
-@every_cell
-def test_the_forced_moment_takes_each_steps_jacobian_and_the_state_before_it(cell: str) -> None:
-    parameters, inputs = networks(2, 4, 2, cell=cell, gain=2.0), normal(6, 2, 2, 3)
+@every_network
+def test_the_forced_moment_takes_each_steps_jacobian_and_the_state_before_it(
+    cell: str, layers: int
+) -> None:
+    parameters = networks(2, 4, 2, cell=cell, layers=layers, gain=2.0)
+    inputs = normal(6, 2, 2, 3)
     size = parameters.state_size
     states = clean_states(parameters, inputs)
     found = moments.forced_second_moment(parameters, inputs, states, UNIT, 0.3)
@@ -243,9 +249,13 @@ def test_a_free_run_varies_as_the_closed_loop_predicts(name: str) -> None:
 # ---- noise drawn once for a whole run
 
 
+@every_network
 @pytest.mark.parametrize("closed_loop", [False, True])
-def test_frozen_sensitivities_are_those_of_automatic_differentiation(closed_loop: bool) -> None:
-    parameters, inputs = networks(2, 3, 2, 2, gain=2.0), normal(5, 2, 2, 3)
+def test_frozen_sensitivities_are_those_of_automatic_differentiation(
+    cell: str, layers: int, closed_loop: bool
+) -> None:
+    parameters = networks(2, 3, 2, 2, cell=cell, layers=layers, gain=2.0)
+    inputs = normal(5, 2, 2, 3)
     if closed_loop:
         states, fed = free_run(parameters, normal(2, 2, 3), 5)
         inputs = fed
@@ -256,8 +266,13 @@ def test_frozen_sensitivities_are_those_of_automatic_differentiation(closed_loop
         parameters, inputs, states, structure, 0.3, closed_loop=closed_loop
     )
 
-    def outputs(weight_hh: Tensor) -> Tensor:
-        changed = dataclasses.replace(parameters, weight_hh=weight_hh)
+    names = ["weight_hh", "weight_hh_l1"][:layers]
+    everything = cells.named(parameters)
+
+    def outputs(*recurrent: Tensor) -> Tensor:
+        changed = parameters.like(
+            {**everything, **dict(zip(names, recurrent, strict=True))}.values()
+        )
         if closed_loop:
             after, _ = free_run(changed, inputs[0], 5)
         else:
@@ -267,16 +282,18 @@ def test_frozen_sensitivities_are_those_of_automatic_differentiation(closed_loop
             after = state[None]
         return cells.readout(changed, after[-1])
 
-    sensitivity = torch.func.jacrev(outputs)(parameters.weight_hh)
-    variance = (0.3 * parameters.weight_hh).square() + 0.15**2 / 12
-    for m in range(2):
-        expected = (sensitivity[m, :, :, m].square() * variance[m]).sum((0, 2, 3))
-        torch.testing.assert_close(found[m], expected, rtol=1e-10, atol=0)
+    own = [everything[name] for name in names]
+    expected = torch.zeros_like(found)
+    for k, sensitivity in enumerate(torch.func.jacrev(outputs, tuple(range(layers)))(*own)):
+        variance = (0.3 * own[k]).square() + 0.15**2 / 12
+        for m in range(2):
+            expected[m] += (sensitivity[m, :, :, m].square() * variance[m]).sum((0, 2, 3))
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=0)
 
 
 def free_run(parameters: Parameters, first: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """States and inputs of a run whose forecasts are its next inputs."""
-    state = first.new_zeros(len(parameters.bias_hh), parameters.weight_hh.shape[2], first.shape[-1])
+    state = first.new_zeros(len(parameters.bias_hh), parameters.state_size, first.shape[-1])
     states, inputs = [], [first]
     for _ in range(steps):
         state = cells.step(parameters, state, inputs[-1])
@@ -356,11 +373,17 @@ def test_growth_that_cannot_be_measured_is_an_error(steps: list[Operator], messa
         moments.growth_rate(steps)
 
 
-@pytest.mark.parametrize("cell", cells.CELLS)
-def test_every_cells_outputs_vary_as_predicted_under_weight_noise(cell: str) -> None:
-    parameters, inputs = networks(1, 6, cell=cell, gain=1.5), normal(12, 1, 1, 2)
+@every_network
+@pytest.mark.parametrize("name", [*NOISES, "low rank", "sum"])
+def test_every_networks_outputs_vary_as_predicted(cell: str, layers: int, name: str) -> None:
+    parameters, strength = networks(1, 6, cell=cell, layers=layers, gain=1.5), 0.03
+    structure = {
+        **NOISES,
+        "low rank": noise.low_rank(normal(parameters.weight_hh.shape[1], seed=5), normal(6)),
+        "sum": noise.total([(NOISES["weight"], 1.0), (NOISES["unit"], 1.0)]),
+    }[name]
+    inputs, draws = normal(12, 1, 1, 2), 20_000
     states = clean_states(parameters, inputs)
-    structure, strength, draws = NOISES["weight"], 0.05, 20_000
     moment = moments.forced_second_moment(parameters, inputs, states, structure, strength)
     predicted = float(moments.output_variance(parameters, moment).mean())
     targets = torch.zeros(1, 1, 2, dtype=inputs.dtype)
@@ -369,9 +392,10 @@ def test_every_cells_outputs_vary_as_predicted_under_weight_noise(cell: str) -> 
     assert float(run.output_variance) == pytest.approx(predicted, rel=0.05)
 
 
-@pytest.mark.parametrize("cell", cells.CELLS)
-def test_every_cells_closed_loop_feeds_the_readout_back(cell: str) -> None:
-    parameters, inputs = networks(1, 4, cell=cell, gain=2.0), normal(3, 1, 1, 2)
+@every_network
+def test_every_networks_closed_loop_feeds_the_readout_back(cell: str, layers: int) -> None:
+    parameters = networks(1, 4, cell=cell, layers=layers, gain=2.0)
+    inputs = normal(3, 1, 1, 2)
     states = clean_states(parameters, inputs)
     steps = moments.linearisations(parameters, inputs, states, closed_loop=True)
     before = torch.cat([torch.zeros_like(states[:1]), states[:-1]])

@@ -30,6 +30,17 @@ STRUCTURES: dict[str, Noise] = {
         ]
     ),
 }
+# The same for the weights of layers of half as many units; the state has as many rows as before.
+SMALL = noise.low_rank(normal(6, seed=5), normal(2, seed=6))
+HALVED: dict[str, Noise] = {
+    "weights of one gate": noise.weight(noise.rows_of_gates([2], 2)),
+    "weights from one group": noise.weight(UNEQUAL[1:3]),
+    "rounding of two gates": noise.quantisation(noise.rows_of_gates([0, 1], 2)),
+    "low rank": SMALL,
+    "noise of every kind": noise.total(
+        [(noise.gain(HALVES), 0.4), (NOISES["weight"], 0.3), (SMALL, 0.2), (NOISES["unit"], 0.5)]
+    ),
+}
 every_structure = pytest.mark.parametrize("structure", STRUCTURES.values(), ids=STRUCTURES)
 
 
@@ -38,7 +49,7 @@ def linear_step(*leading: int, seed: int = 0, closed_loop: bool = False) -> Line
     jacobian = normal(*leading, N, N, seed=seed)
     entry = normal(*leading, N, N, seed=seed + 1) if closed_loop else jacobian
     recurrent, weight = normal(*leading, N, ROWS, seed=seed + 2), normal(ROWS, N, seed=seed + 3)
-    return Linearisation(jacobian, recurrent, normal(*leading, N, 1), weight, entry)
+    return Linearisation(jacobian, recurrent, normal(*leading, N, 1), weight[None], entry)
 
 
 def numbers(structure: Noise, draws: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -183,11 +194,21 @@ def test_a_sum_with_state_noise_cannot_be_frozen() -> None:
 # ---- in a network
 
 
-@every_structure
-def test_a_networks_noisy_step_has_the_predicted_second_moment(structure: Noise) -> None:
-    parameters, draws, strength = networks(1, N, 2, gain=2.0), 200_000, 0.05
+@pytest.mark.parametrize(("name", "structure"), STRUCTURES.items(), ids=STRUCTURES)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_networks_noisy_step_has_the_predicted_second_moment(
+    name: str, structure: Noise, layers: int
+) -> None:
+    """A whole state in either case: one layer of N units, or two of half as many."""
+    if layers == 2:
+        structure = HALVED.get(name, structure)
+    parameters, draws, strength = (
+        networks(1, N // layers, 2, layers=layers, gain=2.0),
+        200_000,
+        0.05,
+    )
     state, inputs = normal(1, N, 1), normal(1, 2, 1, seed=1)
-    count = structure.state_numbers(N) + structure.weight_numbers(ROWS)
+    count = evaluation.normal_numbers(parameters, structure)
     after = evaluation.noisy_step(
         parameters,
         state.expand(1, N, draws),
@@ -203,6 +224,21 @@ def test_a_networks_noisy_step_has_the_predicted_second_moment(structure: Noise)
         operator, torch.zeros(1, 1, N, N, dtype=torch.float64), state.transpose(1, 2)
     )[0, 0]
     assert (observed - expected).abs().max() < 0.03 * expected.abs().max()
+
+
+@pytest.mark.parametrize("cell", cells.CELLS)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_rounding_errors_are_those_of_the_weights_that_exist(cell: str, layers: int) -> None:
+    parameters = networks(1, 3, cell=cell, layers=layers)
+    size = parameters.state_size
+    state, inputs = normal(1, size, 1), normal(1, 1, 1, seed=1)
+    step = cells.linearise(parameters, state, inputs)
+    found = NOISES["quantisation"].operator(step, 0.5).weights[0, 0]
+    expected = torch.zeros_like(found)
+    for k, weight in enumerate(parameters.recurrent):
+        rows = slice(k * weight.shape[1], (k + 1) * weight.shape[1])
+        expected[rows, 3 * k : 3 * k + 3] = 0.5**2 / 12
+    torch.testing.assert_close(found, expected, rtol=1e-14, atol=0)
 
 
 # ---- the operator's algebra

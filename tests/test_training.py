@@ -17,6 +17,9 @@ RATES = (0.001, 0.003, 0.01, 0.03)
 STRENGTHS = (0.0, 0.1, 1.0, 0.3)
 
 every_cell = pytest.mark.parametrize("cell", cells.CELLS)
+every_network = pytest.mark.parametrize(
+    ("cell", "layers"), [(cell, layers) for cell in cells.CELLS for layers in (1, 2)]
+)
 
 
 class Task(NamedTuple):
@@ -63,6 +66,7 @@ def task(
     n_inputs: int = 1,
     n_outputs: int = 1,
     cell: str = "gru",
+    layers: int = 1,
     gain: float = 1.0,
     seed: int = 0,
     dtype: torch.dtype = torch.float32,
@@ -73,7 +77,9 @@ def task(
     rng = np.random.default_rng(1)
     orders = [[rng.permutation(n) for _ in range(epochs)] for _ in range(models)]
     return Task(
-        networks(models, hidden, n_inputs, n_outputs, cell=cell, gain=gain, dtype=dtype),
+        networks(
+            models, hidden, n_inputs, n_outputs, cell=cell, layers=layers, gain=gain, dtype=dtype
+        ),
         inputs,
         targets,
         torch.as_tensor(np.array(orders)),
@@ -155,10 +161,15 @@ SHAPES = [
 ]
 
 
-@every_cell
+@every_network
 @pytest.mark.parametrize("shape", SHAPES)
-def test_an_ensemble_trains_as_torch_trains_each_model(cell: str, shape: dict[str, Any]) -> None:
-    given = task(4, **shape, cell=cell, seed=5, dtype=torch.float64)
+def test_an_ensemble_trains_as_torch_trains_each_model(
+    cell: str, layers: int, shape: dict[str, Any]
+) -> None:
+    given = task(4, **shape, cell=cell, layers=layers, seed=5, dtype=torch.float64)
+    if layers > 1 and cell == "rnn":
+        # At the highest rate these blow rounding errors up from 1e-15 to 1e-8.
+        given = given._replace(rates=given.rates / 3)
     check_plain(given, 1e-10)
     # It learns, so that this is not the equality of networks that stand still.
     if shape["epochs"] > 1:
@@ -182,9 +193,12 @@ def test_the_same_at_the_tracks_own_size() -> None:
     check_plain(given, 1e-10)
 
 
-@every_cell
-def test_a_penalised_ensemble_trains_as_automatic_differentiation_would(cell: str) -> None:
-    given = task(4, 6, n=24, length=5, batch=10, epochs=6, cell=cell, gain=2.0, dtype=torch.float64)
+@every_network
+def test_a_penalised_ensemble_trains_as_automatic_differentiation_would(
+    cell: str, layers: int
+) -> None:
+    shape: dict[str, Any] = {"n": 24, "length": 5, "batch": 10, "epochs": 6}
+    given = task(4, 6, **shape, cell=cell, layers=layers, gain=2.0, dtype=torch.float64)
     trained = given.train(spectral_proxy)
     unpenalised = given.train()
     for model in range(4):
@@ -224,17 +238,35 @@ def chunks(models: int, size: int, offset: int) -> list[range]:
 
 @every_cell
 @pytest.mark.parametrize("arm", [None, spectral_proxy])
-@pytest.mark.parametrize(("hidden", "batch"), [(4, 16), (5, 7), (16, 10), (32, 16), (33, 9)])
+@pytest.mark.parametrize(
+    ("layers", "hidden", "batch"),
+    [(1, 4, 16), (1, 5, 7), (1, 16, 10), (1, 32, 16), (1, 33, 9), (2, 4, 16), (2, 5, 7)],
+)
 def test_a_model_trains_to_the_same_bits_in_any_company(
-    cell: str, hidden: int, batch: int, arm: Arm | None
+    cell: str, layers: int, hidden: int, batch: int, arm: Arm | None
 ) -> None:
-    given = task(32, hidden, n=23, length=5, batch=batch, epochs=2, cell=cell, gain=2.0, n_inputs=2)
+    shape: dict[str, Any] = {"n": 23, "length": 5, "batch": batch, "epochs": 2, "n_inputs": 2}
+    given = task(32, hidden, **shape, cell=cell, layers=layers, gain=2.0)
     whole = given.train(arm)
     for part in (range(1), range(13, 14), range(31, 32), range(3, 6), range(1, 17), range(15, 32)):
         assert_same(given.select(part).train(arm), select(whole, part))
     assert_same(given.select([8, 2, 29]).train(arm), select(whole, [8, 2, 29]))
     if arm:
         assert whole.active.mean() > 0
+
+
+@every_cell
+@pytest.mark.slow
+@pytest.mark.parametrize("arm", [None, spectral_proxy])
+@pytest.mark.parametrize(("hidden", "batch"), [(16, 10), (33, 9)])
+def test_a_large_stack_trains_to_the_same_bits_in_any_company(
+    cell: str, hidden: int, batch: int, arm: Arm | None
+) -> None:
+    shape: dict[str, Any] = {"n": 23, "length": 5, "batch": batch, "epochs": 2, "n_inputs": 2}
+    given = task(32, hidden, **shape, cell=cell, layers=2, gain=2.0)
+    whole = given.train(arm)
+    for part in (range(1), range(13, 14), range(3, 6), range(15, 32)):
+        assert_same(given.select(part).train(arm), select(whole, part))
 
 
 @every_cell
@@ -252,10 +284,12 @@ def test_a_model_trains_to_the_same_bits_in_chunks_of_every_size(
                 assert_same(given.select(part).train(arm), select(whole, part))
 
 
-@every_cell
+@every_network
 @pytest.mark.parametrize("arm", [None, spectral_proxy])
-def test_a_diverged_model_leaves_its_neighbours_alone(cell: str, arm: Arm | None) -> None:
-    given = task(5, 8, n=20, length=5, batch=8, epochs=3, cell=cell, gain=2.0)
+def test_a_diverged_model_leaves_its_neighbours_alone(
+    cell: str, layers: int, arm: Arm | None
+) -> None:
+    given = task(5, 8, n=20, length=5, batch=8, epochs=3, cell=cell, layers=layers, gain=2.0)
     undisturbed = given.train(arm)
     given.rates[1] = 1e6
     given.rates[3] = 1e30

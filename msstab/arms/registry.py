@@ -52,12 +52,12 @@ class Penalty(NamedTuple):
 class Forward(NamedTuple):
     """What an arm that replaces the training run itself is given: see `Step`.
 
-    `strengths` (M,); `space` is memory for whole sequences of these shapes.
+    `strengths` (M,); `space` is memory for whole sequences of these shapes, a workspace a layer.
     """
 
     parameters: Parameters
     inputs: Tensor
-    space: Workspace
+    space: tuple[Workspace, ...]
     noise: Noise
     sigma: float
     strengths: Tensor

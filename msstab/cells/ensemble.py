@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from msstab.cells import stack
 from msstab.cells.layout import CELLS, Parameters, pad
 from msstab.cells.linear import Linearisation
 from msstab.cells.sequence import Workspace
@@ -15,10 +16,11 @@ def step(
 ) -> Tensor:
     """Advance every model by one step: state (M, S, B), inputs (M, D, B) -> next state (M, S, B).
 
-    A `disturbance` (M, GH, B) is added to the recurrent pre-activations W_hh h + b_hh.
-    Source: each cell's own `step`.
+    A `disturbance` (M, LGH, B) is added to the recurrent pre-activations W_hh h + b_hh of the
+    layers, the top one's first. Source: each cell's own `step`.
     """
-    return CELLS[parameters.cell].step(parameters, state, inputs, disturbance)
+    advance = CELLS[parameters.cell].step if parameters.layers == 1 else stack.step
+    return advance(parameters, state, inputs, disturbance)
 
 
 def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearisation:
@@ -26,7 +28,8 @@ def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearis
 
     Source: each cell's own `linearise`.
     """
-    return CELLS[parameters.cell].linearise(parameters, state, inputs)
+    derive = CELLS[parameters.cell].linearise if parameters.layers == 1 else stack.linearise
+    return derive(parameters, state, inputs)
 
 
 def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
@@ -38,49 +41,78 @@ def jacobian(parameters: Parameters, state: Tensor, inputs: Tensor) -> Tensor:
 
 
 def readout(parameters: Parameters, state: Tensor) -> Tensor:
-    """Return the linear readout of a state's hidden units: (M, S, B) -> (M, O, B)."""
+    """Return the linear readout of the top layer's hidden units: (M, S, B) -> (M, O, B)."""
     shown = state[:, : parameters.hidden]
     return torch.baddbmm(parameters.bias_out[:, :, None], parameters.weight_out, shown)
 
 
-def workspace(length: int, parameters: Parameters, batch: int) -> Workspace:
-    """Make the memory for sequences of this length, with the batch rounded up by `padded`."""
-    return CELLS[parameters.cell].workspace(length, parameters, batch)
+def workspace(length: int, parameters: Parameters, batch: int) -> tuple[Workspace, ...]:
+    """Make the memory for sequences of this length, with the batch rounded up by `padded`.
+
+    One part for each layer, from the bottom.
+    """
+    make, layers = CELLS[parameters.cell].workspace, range(parameters.layers)
+    return tuple(make(length, parameters.layer(index), batch) for index in layers)
 
 
 def run(
-    parameters: Parameters, inputs: Tensor, space: Workspace | None = None
+    parameters: Parameters, inputs: Tensor, space: tuple[Workspace, ...] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Run every model over its sequences from a zero state; differentiable in the parameters.
+    """Run every model over its sequences from a zero state, one layer after the other.
 
     Inputs (T, M, D, B) -> the states after each step (T, M, S, B) and the readout of the last
-    one (M, O, B). A workspace `space`, made for these shapes with B rounded up by `padded`,
-    saves allocating memory at every call.
+    one (M, O, B), differentiable in parameters and inputs. A workspace `space`, made for these
+    shapes with B rounded up by `padded`, saves allocating memory at every call.
     """
+    layers, outputs = _pass(parameters, inputs, space, keep=True)
+    return stack.together(parameters, layers)[..., : inputs.shape[-1]], outputs
+
+
+def forecast(
+    parameters: Parameters, inputs: Tensor, space: tuple[Workspace, ...] | None = None
+) -> Tensor:
+    """Return the outputs of `run` alone, which saves the memory and the time for the states."""
+    return _pass(parameters, inputs, space, keep=False)[1]
+
+
+def _pass(
+    parameters: Parameters, inputs: Tensor, space: tuple[Workspace, ...] | None, keep: bool
+) -> tuple[list[Tensor], Tensor]:
+    """Return each layer's states, from the bottom, padded, and the readout of the last one."""
     length, _, _, batch = inputs.shape
     inputs = pad(inputs, parameters.hidden)
     if space is None:
         space = workspace(length, parameters, inputs.shape[-1])
-    weights = list(parameters)[:4]
-    states, last = _Sequence.apply(space, inputs, *weights)  # type: ignore[no-untyped-call]
-    outputs = readout(parameters, last)
-    return states[..., :batch], outputs[..., :batch]
+    if len(space) != parameters.layers:
+        raise ValueError(f"a workspace of {len(space)} layers for {parameters.layers}")
+    layers = []
+    for index, own in enumerate(space):
+        weights = list(parameters.layer(index))[:4]
+        states, last = _Sequence.apply(own, keep, inputs, *weights)  # type: ignore[no-untyped-call]
+        layers.append(states)
+        inputs = states[:, :, : parameters.hidden]
+    return layers, readout(parameters, last)[..., :batch]
 
 
 class _Sequence(torch.autograd.Function):
-    """A whole sequence with hand-written back-propagation."""
+    """A whole sequence of one layer with hand-written back-propagation.
+
+    Returns all states, or the workspace's own hidden units where nobody keeps them, and the last
+    hidden units.
+    """
 
     @staticmethod
     def forward(
-        ctx: Any, space: Workspace, inputs: Tensor, *weights: Tensor
+        ctx: Any, space: Workspace, keep: bool, inputs: Tensor, *weights: Tensor
     ) -> tuple[Tensor, Tensor]:
         space.generation += 1
         ctx.space, ctx.generation = space, space.generation
         # The last state comes apart from all of them, and gradients that nobody asks for stay
         # None, so that without a penalty on the states no step has to add zeros.
         ctx.set_materialize_grads(False)
-        states = space.forward(inputs, *weights)
-        return states, states[-1].clone()
+        space.forward(inputs, *weights)
+        states = space.states() if keep else space.shown
+        return states, space.shown[-1].clone()
 
     @staticmethod
     def backward(
@@ -88,4 +120,8 @@ class _Sequence(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         if ctx.generation != ctx.space.generation:
             raise RuntimeError("a later forward pass has overwritten this one's workspace")
-        return (None, None, *ctx.space.backward(d_states, d_last))
+        space = ctx.space
+        shape = (space.length, *space.inputs_weight_t.shape[:2], space.d_gates.shape[-1])
+        space.d_inputs = space.template.new_empty(shape) if ctx.needs_input_grad[2] else None
+        d_weights = space.backward(d_states, d_last)
+        return (None, None, space.d_inputs, *d_weights)

@@ -41,7 +41,7 @@ def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearis
         jacobian,
         diagonals([g_r, g_z, g_n]),
         through([g_r, g_z, g], parameters.weight_ih),
-        parameters.weight_hh[:, None],
+        parameters.weight_hh[:, None, None],
         jacobian,
     )
 
@@ -91,8 +91,8 @@ class Workspace(sequence.Workspace):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
-    ) -> Tensor:
-        """Return the states after each step (T, M, H, B)."""
+    ) -> None:
+        """Go through the sequence, after which `shown` are the hidden units (T, M, H, B)."""
         h, weight = self.hidden, self.weight
         both, recurrent, from_input = slice(2 * h), slice(2 * h, 3 * h), slice(3 * h, 4 * h)
         self.drive[: self.length, :, h + 1 :] = inputs
@@ -107,7 +107,6 @@ class Workspace(sequence.Workspace):
             rz.sigmoid_()
             torch.addcmul(driven, reset, from_state, out=n).tanh_()
             torch.lerp(n, state, update, out=after)
-        return self.drive[1:, :, :h].clone()
 
     def backward(
         self, d_states: Tensor | None, d_last: Tensor | None
@@ -146,6 +145,7 @@ class Workspace(sequence.Workspace):
             sigmoid_backward(d_both, both, grad_input=d_both)
             torch.mul(d_input, reset, out=d_recurrent)
             d_weight.baddbmm_(drive, d_gates_t)
+            self.pass_down(t)
             if t:
                 d_state.mul_(update).baddbmm_(weight_t, d_hidden)
         d_rows = d_weight.transpose(1, 2)

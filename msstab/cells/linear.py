@@ -12,16 +12,30 @@ class Linearisation(NamedTuple):
 
     `jacobian` (..., S, S) is what a deviation of the state becomes, `recurrent` (..., S, R) what
     one of the R recurrent pre-activations does, `inputs` (..., S, D) what one of the inputs does,
-    and `weight` (..., R, S) gives the pre-activations from the state (with columns of zeros for
-    parts of a state that they do not read). `entry` (..., S, S) is what a disturbance of the
-    stored state becomes; it differs from `jacobian` where forecasts are fed back.
+    and `weights` (..., L, R/L, H) give the pre-activations of each layer, from the top, from its
+    own hidden units. `entry` (..., S, S) is what a disturbance of the stored state becomes; it
+    differs from `jacobian` where forecasts are fed back.
     """
 
     jacobian: Tensor
     recurrent: Tensor
     inputs: Tensor
-    weight: Tensor
+    weights: Tensor
     entry: Tensor
+
+    @property
+    def weight(self) -> Tensor:
+        """The weights as one matrix (..., R, S), zero where a layer does not read the state."""
+        return self.reading(self.weights)
+
+    def reading(self, blocks: Tensor) -> Tensor:
+        """Lay each layer's rows over the units that it reads: (..., L, Q, H) -> (..., LQ, S)."""
+        size, hidden = self.entry.shape[-1], blocks.shape[-1]
+        rows = [
+            torch.nn.functional.pad(block, (k * hidden, size - (k + 1) * hidden))
+            for k, block in enumerate(blocks.unbind(-3))
+        ]
+        return torch.cat(rows, dim=-2)
 
 
 def diagonals(slopes: Sequence[Tensor]) -> Tensor:

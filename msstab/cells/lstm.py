@@ -57,12 +57,11 @@ def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearis
 
     kept = [torch.diag_embed(rows(slope * forget)), torch.diag_embed(rows(forget))]
     jacobian = torch.cat([both(parameters.weight_hh), torch.cat(kept, dim=-2)], dim=-1)
-    weight = torch.nn.functional.pad(parameters.weight_hh, (0, hidden))
     return Linearisation(
         jacobian,
         torch.cat([diagonals(units), diagonals(memory)], dim=-2),
         both(parameters.weight_ih),
-        weight[:, None],
+        parameters.weight_hh[:, None, None],
         jacobian,
     )
 
@@ -86,7 +85,7 @@ class Workspace(sequence.Workspace):
     def __init__(self, length: int, parameters: Parameters, batch: int) -> None:
         super().__init__(length, parameters, batch, 4 * parameters.hidden)
         shape = self.d_state.shape
-        self.shown, self.memory = self.zeros(length, *shape), self.zeros(length + 1, *shape)
+        self.squashed, self.memory = self.zeros(length, *shape), self.zeros(length + 1, *shape)
         self.d_memory, self.scratch = self.zeros(*shape), self.zeros(*shape)
         # Views made once: making them anew at every step would cost as much as the arithmetic.
         self.views = [self._views(t) for t in range(length)]
@@ -96,8 +95,12 @@ class Workspace(sequence.Workspace):
         enter, forget, candidate, output = gates.chunk(4, dim=1)
         return (
             *(self.drive[t], gates, gates[:, : 2 * h], enter, forget, candidate, output),
-            *(self.memory[t], self.memory[t + 1], self.shown[t], self.drive[t + 1, :, :h]),
+            *(self.memory[t], self.memory[t + 1], self.squashed[t], self.drive[t + 1, :, :h]),
         )
+
+    def states(self) -> Tensor:
+        """Return the states after each step (T, M, 2H, B), in memory of their own."""
+        return torch.cat([self.shown, self.memory[1:]], dim=2)
 
     def forward(
         self,
@@ -106,8 +109,8 @@ class Workspace(sequence.Workspace):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
-    ) -> Tensor:
-        """Return the states after each step (T, M, 2H, B)."""
+    ) -> None:
+        """Go through the sequence, after which `shown` are the hidden units (T, M, H, B)."""
         sequence.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
         for drive, gates, both, enter, forget, n, output, before, after, shown, state in self.views:
             torch.bmm(self.weight, drive, out=gates)
@@ -118,7 +121,6 @@ class Workspace(sequence.Workspace):
             after.addcmul_(enter, n)
             torch.tanh(after, out=shown)
             torch.mul(output, shown, out=state)
-        return torch.cat([self.drive[1:, :, : self.hidden], self.memory[1:]], dim=2)
 
     def backward(
         self, d_states: Tensor | None, d_last: Tensor | None
@@ -132,15 +134,15 @@ class Workspace(sequence.Workspace):
         for gradient in (d_weight, d_state, d_memory):
             gradient.zero_()
         if d_last is not None:
-            d_state += d_last[:, :h]
-            d_memory += d_last[:, h:]
+            d_state += d_last
         sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
         tanh_backward = torch.ops.aten.tanh_backward.grad_input
         for t in range(self.length - 1, -1, -1):
             drive, _, both, enter, forget, n, output, before, _, shown, _ = self.views[t]
             if d_states is not None:
                 d_state += d_states[t, :, :h]
-                d_memory += d_states[t, :, h:]
+                if d_states.shape[2] > h:
+                    d_memory += d_states[t, :, h:]
             torch.mul(d_state, shown, out=d_output)
             sigmoid_backward(d_output, output, grad_input=d_output)
             torch.mul(d_state, output, out=scratch)
@@ -152,6 +154,7 @@ class Workspace(sequence.Workspace):
             torch.mul(d_memory, enter, out=scratch)
             tanh_backward(scratch, n, grad_input=d_candidate)
             d_weight.baddbmm_(drive, d_gates_t)
+            self.pass_down(t)
             if t:
                 d_memory.mul_(forget)
                 torch.bmm(weight_t, d_gates, out=d_state)

@@ -36,7 +36,7 @@ def linearise(parameters: Parameters, state: Tensor, inputs: Tensor) -> Linearis
         jacobian,
         diagonals(slopes),
         through(slopes, parameters.weight_ih),
-        parameters.weight_hh[:, None],
+        parameters.weight_hh[:, None, None],
         jacobian,
     )
 
@@ -47,8 +47,7 @@ class Workspace(sequence.Workspace):
     def __init__(self, length: int, parameters: Parameters, batch: int) -> None:
         super().__init__(length, parameters, batch, parameters.hidden)
         # Views made once: making them anew at every step would cost as much as the arithmetic.
-        after = self.drive[1:, :, : self.hidden]
-        self.views = list(zip(self.drive[:-1], self.gates, after, strict=True))
+        self.views = list(zip(self.drive[:-1], self.gates, self.shown, strict=True))
 
     def forward(
         self,
@@ -57,13 +56,12 @@ class Workspace(sequence.Workspace):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
-    ) -> Tensor:
-        """Return the states after each step (T, M, H, B)."""
+    ) -> None:
+        """Go through the sequence, after which `shown` are the hidden units (T, M, H, B)."""
         sequence.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
         for drive, gates, after in self.views:
             torch.bmm(self.weight, drive, out=gates)
             after.copy_(gates.tanh_())
-        return self.drive[1:, :, : self.hidden].clone()
 
     def backward(
         self, d_states: Tensor | None, d_last: Tensor | None
@@ -83,6 +81,7 @@ class Workspace(sequence.Workspace):
                 d_state += d_states[t]
             tanh_backward(d_state, state, grad_input=d_gates)
             d_weight.baddbmm_(drive, d_gates_t)
+            self.pass_down(t)
             if t:
                 torch.bmm(weight_t, d_gates, out=d_state)
         return sequence.weight_gradients(self)

@@ -9,7 +9,7 @@ from msstab.cells.layout import Parameters
 
 
 class Workspace(ABC):
-    """Memory for one forward and backward pass over a sequence, reused from step to step.
+    """Memory of a layer for a forward and backward pass over a sequence, reused from step to step.
 
     A later forward pass overwrites an earlier one's intermediate values, so a backward pass
     after that raises RuntimeError.
@@ -24,16 +24,30 @@ class Workspace(ABC):
         # What drives step t, in rows: the state before it, a constant 1 for the biases, inputs.
         self.drive = self.zeros(length + 1, models, width, batch)
         self.drive[:, :, hidden] = 1
+        self.shown = self.drive[1:, :, :hidden]
         # One product of these two gives all pre-activations.
         self.weight = self.zeros(models, rows, width)
-        self.gates = self.zeros(length, models, rows, batch)
+        # The largest part by far, and written before it is read: filling it would take time.
+        self.gates = self.template.new_empty(length, models, rows, batch)
         self.d_gates = self.zeros(models, rows, batch)
         self.d_state = self.zeros(models, hidden, batch)
         self.d_weight = self.zeros(models, width, rows)
+        # Where the gradients of the inputs go, in passes that have a use for them.
+        self.d_inputs: Tensor | None = None
+        self.inputs_weight_t = self.weight[:, :, hidden + 1 :].transpose(1, 2)
 
     def zeros(self, *shape: int) -> Tensor:
         """Return memory in the parameters' precision and on their device."""
         return self.template.new_zeros(shape)
+
+    def pass_down(self, t: int) -> None:
+        """Turn the gradients of a step's pre-activations into those of its inputs, if wanted."""
+        if self.d_inputs is not None:
+            torch.bmm(self.inputs_weight_t, self.d_gates, out=self.d_inputs[t])
+
+    def states(self) -> Tensor:
+        """Return the states after each step (T, M, S, B), in memory of their own."""
+        return self.shown.clone()
 
     @abstractmethod
     def forward(
@@ -43,17 +57,17 @@ class Workspace(ABC):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
-    ) -> Tensor:
-        """Return the states after each step (T, M, S, B), in memory of their own."""
+    ) -> None:
+        """Go through the sequence, after which `shown` are the hidden units (T, M, H, B)."""
 
     @abstractmethod
     def backward(
         self, d_states: Tensor | None, d_last: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return the gradients of the four weights.
+        """Return the gradients of the four weights, and put those of the inputs into `d_inputs`.
 
-        From those of the states after each step (T, M, S, B), and of the last one again (M, S, B);
-        None stands for zeros.
+        From those of the states after each step (T, M, S, B) or their hidden units (T, M, H, B),
+        and of the last hidden units again (M, H, B); None stands for zeros.
         """
 
 
