@@ -9,6 +9,7 @@ from torch import Tensor
 from msstab import cells
 from msstab.cells import Parameters
 from msstab.noise import Noise
+from msstab.noisy import noisy_step
 from msstab.tracks import Array, Data, Split
 
 _PENALTIES = tuple(10.0**k for k in range(-6, 3))
@@ -38,26 +39,6 @@ def squared_error(parameters: Parameters, inputs: Tensor, targets: Tensor) -> Te
     """Return each model's mean squared error (M,): inputs (T, M, D, B), targets (M, O, B)."""
     _, outputs = cells.run(parameters, inputs)
     return (outputs - targets).double().square().mean(dim=(1, 2))
-
-
-def noisy_step(
-    parameters: Parameters,
-    state: Tensor,
-    inputs: Tensor,
-    noise: Noise,
-    sigma: float,
-    standard_normal: Tensor,
-) -> Tensor:
-    """Advance every model by one step under noise: (M, S, B), (M, D, B) -> (M, S, B).
-
-    `standard_normal`: first the numbers that perturb the state, then those that disturb the
-    weights, one column for each sequence, the same for all models.
-    """
-    of_state = noise.state_numbers(parameters.state_size)
-    start = noise.perturb(state, standard_normal[:of_state], sigma)
-    shown = state[:, : parameters.hidden]
-    disturbance = noise.disturb(shown, parameters.weight_hh, standard_normal[of_state:], sigma)
-    return cells.step(parameters, start, inputs, disturbance)
 
 
 def noisy_run(

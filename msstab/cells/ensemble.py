@@ -49,20 +49,29 @@ def workspace(length: int, parameters: Parameters, batch: int) -> Workspace:
 
 
 def run(
-    parameters: Parameters, inputs: Tensor, space: Workspace | None = None
+    parameters: Parameters,
+    inputs: Tensor,
+    space: Workspace | None = None,
+    factors: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Run every model over its sequences from a zero state; differentiable in the parameters.
 
     Inputs (T, M, D, B) -> the states after each step (T, M, S, B) and the readout of the last
     one (M, O, B). A workspace `space`, made for these shapes with B rounded up by `padded`,
-    saves allocating memory at every call.
+    saves allocating memory at every call. The state before each step is multiplied by `factors`
+    (T, M, S, B), constants, as multiplicative noise does; the first ones meet a state of zeros.
     """
     length, _, _, batch = inputs.shape
     inputs = pad(inputs, parameters.hidden)
     if space is None:
         space = workspace(length, parameters, inputs.shape[-1])
+    if factors is not None:
+        missing = inputs.shape[-1] - batch
+        factors = torch.nn.functional.pad(factors, (0, missing)) if missing else factors
     weights = list(parameters)[:4]
-    states, last = _Sequence.apply(space, inputs, *weights)  # type: ignore[no-untyped-call]
+    states, last = _Sequence.apply(  # type: ignore[no-untyped-call]
+        space, inputs, factors, *weights
+    )
     outputs = readout(parameters, last)
     return states[..., :batch], outputs[..., :batch]
 
@@ -72,14 +81,14 @@ class _Sequence(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, space: Workspace, inputs: Tensor, *weights: Tensor
+        ctx: Any, space: Workspace, inputs: Tensor, factors: Tensor | None, *weights: Tensor
     ) -> tuple[Tensor, Tensor]:
         space.generation += 1
-        ctx.space, ctx.generation = space, space.generation
+        ctx.space, ctx.generation, ctx.factors = space, space.generation, factors
         # The last state comes apart from all of them, and gradients that nobody asks for stay
         # None, so that without a penalty on the states no step has to add zeros.
         ctx.set_materialize_grads(False)
-        states = space.forward(inputs, *weights)
+        states = space.forward(inputs, *weights, factors)
         return states, states[-1].clone()
 
     @staticmethod
@@ -88,4 +97,4 @@ class _Sequence(torch.autograd.Function):
     ) -> tuple[Tensor | None, ...]:
         if ctx.generation != ctx.space.generation:
             raise RuntimeError("a later forward pass has overwritten this one's workspace")
-        return (None, None, *ctx.space.backward(d_states, d_last))
+        return (None, None, None, *ctx.space.backward(d_states, d_last, ctx.factors))

@@ -90,6 +90,7 @@ class Workspace(sequence.Workspace):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
+        factors: Tensor | None = None,
     ) -> Tensor:
         """Return the states after each step (T, M, H, B)."""
         h, weight = self.hidden, self.weight
@@ -101,15 +102,19 @@ class Workspace(sequence.Workspace):
         weight[:, both, h + 1 :] = weight_ih[:, both]
         weight[:, from_input, h] = bias_ih[:, recurrent]
         weight[:, from_input, h + 1 :] = weight_ih[:, recurrent]
-        for drive, state, after, gates, rz, reset, update, from_state, driven, n in self.views:
+        clean = None if factors is None else factors.new_empty(factors.shape)
+        for t, views in enumerate(self.views):
+            drive, state, after, gates, rz, reset, update, from_state, driven, n = views
             torch.bmm(weight, drive, out=gates)
             rz.sigmoid_()
             torch.addcmul(driven, reset, from_state, out=n).tanh_()
             torch.lerp(n, state, update, out=after)
-        return self.drive[1:, :, :h].clone()
+            if factors is not None and clean is not None:
+                sequence.multiply(t, [after], factors, clean)
+        return self.drive[1:, :, :h].clone() if clean is None else clean
 
     def backward(
-        self, d_states: Tensor | None, d_last: Tensor | None
+        self, d_states: Tensor | None, d_last: Tensor | None, factors: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the gradients of the four weights."""
         h = self.hidden
@@ -147,6 +152,8 @@ class Workspace(sequence.Workspace):
             d_weight.baddbmm_(drive, d_gates_t)
             if t:
                 d_state.mul_(update).baddbmm_(weight_t, d_hidden)
+                if factors is not None:
+                    d_state.mul_(factors[t])
         d_rows = d_weight.transpose(1, 2)
         d_from_input = torch.cat([d_rows[:, : 2 * h, h:], d_rows[:, 3 * h :, h:]], 1)
         return (

@@ -105,10 +105,13 @@ class Workspace(sequence.Workspace):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
+        factors: Tensor | None = None,
     ) -> Tensor:
         """Return the states after each step (T, M, 2H, B)."""
         sequence.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
-        for drive, gates, both, enter, forget, n, output, before, after, shown, state in self.views:
+        clean = None if factors is None else factors.new_empty(factors.shape)
+        for t, views in enumerate(self.views):
+            drive, gates, both, enter, forget, n, output, before, after, shown, state = views
             torch.bmm(self.weight, drive, out=gates)
             both.sigmoid_()
             n.tanh_()
@@ -117,10 +120,14 @@ class Workspace(sequence.Workspace):
             after.addcmul_(enter, n)
             torch.tanh(after, out=shown)
             torch.mul(output, shown, out=state)
+            if factors is not None and clean is not None:
+                sequence.multiply(t, [state, after], factors, clean)
+        if clean is not None:
+            return clean
         return torch.cat([self.drive[1:, :, : self.hidden], self.memory[1:]], dim=2)
 
     def backward(
-        self, d_states: Tensor | None, d_last: Tensor | None
+        self, d_states: Tensor | None, d_last: Tensor | None, factors: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the gradients of the four weights."""
         h, d_gates, d_weight, scratch = self.hidden, self.d_gates, self.d_weight, self.scratch
@@ -154,6 +161,9 @@ class Workspace(sequence.Workspace):
             if t:
                 d_memory.mul_(forget)
                 torch.bmm(weight_t, d_gates, out=d_state)
+                if factors is not None:
+                    d_state.mul_(factors[t, :, :h])
+                    d_memory.mul_(factors[t, :, h:])
         return sequence.weight_gradients(self)
 
 

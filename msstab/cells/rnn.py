@@ -57,16 +57,20 @@ class Workspace(sequence.Workspace):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
+        factors: Tensor | None = None,
     ) -> Tensor:
         """Return the states after each step (T, M, H, B)."""
         sequence.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
-        for drive, gates, after in self.views:
+        clean = None if factors is None else factors.new_empty(factors.shape)
+        for t, (drive, gates, after) in enumerate(self.views):
             torch.bmm(self.weight, drive, out=gates)
             after.copy_(gates.tanh_())
-        return self.drive[1:, :, : self.hidden].clone()
+            if factors is not None and clean is not None:
+                sequence.multiply(t, [after], factors, clean)
+        return self.drive[1:, :, : self.hidden].clone() if clean is None else clean
 
     def backward(
-        self, d_states: Tensor | None, d_last: Tensor | None
+        self, d_states: Tensor | None, d_last: Tensor | None, factors: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the gradients of the four weights."""
         d_gates, d_state, d_weight = self.d_gates, self.d_state, self.d_weight
@@ -85,6 +89,8 @@ class Workspace(sequence.Workspace):
             d_weight.baddbmm_(drive, d_gates_t)
             if t:
                 torch.bmm(weight_t, d_gates, out=d_state)
+                if factors is not None:
+                    d_state.mul_(factors[t])
         return sequence.weight_gradients(self)
 
 

@@ -1,6 +1,7 @@
 """Memory for whole sequences, whatever the cell."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -43,18 +44,30 @@ class Workspace(ABC):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
+        factors: Tensor | None = None,
     ) -> Tensor:
-        """Return the states after each step (T, M, S, B), in memory of their own."""
+        """Return the states after each step (T, M, S, B), in memory of their own.
+
+        Factors (T, M, S, B) multiply the state before each step.
+        """
 
     @abstractmethod
     def backward(
-        self, d_states: Tensor | None, d_last: Tensor | None
+        self, d_states: Tensor | None, d_last: Tensor | None, factors: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return the gradients of the four weights.
 
         From those of the states after each step (T, M, S, B), and of the last one again (M, S, B);
-        None stands for zeros.
+        None stands for zeros. Factors are those of the forward pass.
         """
+
+
+def multiply(t: int, parts: Sequence[Tensor], factors: Tensor, clean: Tensor) -> None:
+    """Keep the state after step t in `clean`, and multiply its parts for the step to come."""
+    torch.cat(list(parts), dim=1, out=clean[t])
+    if t + 1 < len(factors):
+        for part, factor in zip(parts, factors[t + 1].chunk(len(parts), dim=1), strict=True):
+            part.mul_(factor)
 
 
 def fill(
