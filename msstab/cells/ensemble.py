@@ -63,17 +63,18 @@ def run(
     """
     length, _, _, batch = inputs.shape
     inputs = pad(inputs, parameters.hidden)
+    missing = inputs.shape[-1] - batch
     if space is None:
         space = workspace(length, parameters, inputs.shape[-1])
-    if factors is not None:
-        missing = inputs.shape[-1] - batch
-        factors = torch.nn.functional.pad(factors, (0, missing)) if missing else factors
+    if factors is not None and missing:
+        factors = torch.nn.functional.pad(factors, (0, missing))
     weights = list(parameters)[:4]
     states, last = _Sequence.apply(  # type: ignore[no-untyped-call]
         space, inputs, factors, *weights
     )
     outputs = readout(parameters, last)
-    return states[..., :batch], outputs[..., :batch]
+    # A slice costs zeros of the whole size on the way back, even one that leaves nothing out.
+    return (states[..., :batch], outputs[..., :batch]) if missing else (states, outputs)
 
 
 class _Sequence(torch.autograd.Function):
