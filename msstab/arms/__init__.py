@@ -1,5 +1,6 @@
 """What an arm adds to training: one file for each idea, registered under its function's name."""
 
+from msstab.arms.delta_iss import delta_iss
 from msstab.arms.gradient_flossing import gradient_flossing
 from msstab.arms.jacobian_norm import jacobian_norm
 from msstab.arms.noise_injection import noise_injection
@@ -17,6 +18,7 @@ __all__ = [
     "Step",
     "add",
     "arm",
+    "delta_iss",
     "find",
     "gradient_flossing",
     "jacobian_norm",
