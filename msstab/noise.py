@@ -19,7 +19,6 @@ from msstab.cells import Linearisation
 from msstab.operators import Operator
 from msstab.study import declare
 
-
 Strength = float | Tensor
 """One strength, or one for each model, (M, 1, 1), of states (M, N, B)."""
 
@@ -61,8 +60,9 @@ class Noise(NamedTuple):
     all units, or None; `disturb(state, weight, standard_normal, strength)`: unperturbed states and
     weights (..., R, N) -> what is added to the recurrent pre-activations (..., R, B), or None. The
     standard normal numbers are independent, one column for each sequence; `state_numbers(N)` and
-    `weight_numbers(R)` say how many rows the two take. `frozen`: the same errors drawn once, where the structure has such a form. A strength
-    is relative (sigma), except that of `quantisation`, which is the rounding step.
+    `weight_numbers(R)` say how many rows the two take. `frozen`: the same errors drawn once, where
+    the structure has such a form. A strength is relative (sigma), except that of `quantisation`,
+    which is the rounding step.
     """
 
     operator: Callable[[Linearisation, float], Operator]

@@ -23,7 +23,16 @@ DIVERGED = 100.0
 """A network whose error is more than so many times the constant forecast's has diverged."""
 
 _TRAINING_ROOMS = ("seeding", "tracks", "cells", "training", "trials")
-_ARM_ROOMS = (*_TRAINING_ROOMS, "arms", "operators", "noise", "noisy", "reduced", "spectral", "moments")
+_ARM_ROOMS = (
+    *_TRAINING_ROOMS,
+    "arms",
+    "operators",
+    "noise",
+    "noisy",
+    "reduced",
+    "spectral",
+    "moments",
+)
 _SCORING_ROOMS = (*_ARM_ROOMS, "evaluation", "mechanism")
 
 

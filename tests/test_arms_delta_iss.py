@@ -163,7 +163,9 @@ def test_large_weights_overflow_nothing_and_none_have_no_gradient(cell: str) -> 
     ).require_grad()
     penalty = delta_iss(step_of(parameters, target=0.5))
     assert penalty.active.tolist() == [1, 0]
-    for gradient in torch.autograd.grad(penalty.value.sum(), list(parameters)[:4], allow_unused=True):
+    for gradient in torch.autograd.grad(
+        penalty.value.sum(), list(parameters)[:4], allow_unused=True
+    ):
         if gradient is not None:
             assert torch.isfinite(gradient).all()
             assert not gradient[1].any()

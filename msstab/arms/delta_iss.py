@@ -89,15 +89,18 @@ def _row_sums(weight: Tensor) -> Tensor:
 
 def _norms(parameters: Parameters) -> Tensor:
     """Return each gate's ||W_h||: (M, G)."""
-    return _row_sums(parameters.weight_hh).unflatten(1, (-1, parameters.hidden)).amax(2)
+    return _largest_of_gates(parameters, _row_sums(parameters.weight_hh))
 
 
 def _peaks(parameters: Parameters, largest: Tensor) -> Tensor:
     """Return the largest pre-activation that each gate can have where |h| <= 1: (M, G)."""
     bias = (parameters.bias_ih.double() + parameters.bias_hh.double()).abs()
     driven = _row_sums(parameters.weight_ih) * largest[:, None]
-    rows = _row_sums(parameters.weight_hh) + driven + bias
-    return rows.unflatten(1, (-1, parameters.hidden)).amax(2)
+    return _largest_of_gates(parameters, _row_sums(parameters.weight_hh) + driven + bias)
+
+
+def _largest_of_gates(parameters: Parameters, rows: Tensor) -> Tensor:
+    return rows.view(len(rows), -1, parameters.hidden).amax(2)
 
 
 def _inverse_complement(peak: Tensor) -> Tensor:

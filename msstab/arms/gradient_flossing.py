@@ -12,14 +12,14 @@ from msstab.arms.sampling import sample_sequences
 
 N_EXPONENTS = 4
 N_SEQUENCES = 1
-ORTHONORMALISE_EVERY = 6
+ORTHONORMALISE_EVERY = 4
 
 
 @arm(strengths=(0.0, 0.1, 1.0))
 def gradient_flossing(step: Step) -> Penalty:
     """Mean of the squared leading finite-time Lyapunov exponents along sequences of the batch.
 
-    Along whole sequences, from directions drawn at random, at every fourth step of the optimiser
+    Along whole sequences, from directions drawn at random, at every sixth step of the optimiser
     (see `whole`). Source: Engelken, "Gradient flossing: improving gradient descent through dynamic
     control of Jacobians" (2023), who flosses now and then, too.
     """
@@ -38,11 +38,11 @@ def gradient_flossing(step: Step) -> Penalty:
 def lyapunov_exponents(jacobians: Sequence[Tensor], directions: Tensor) -> Tensor:
     """Return the growth rates per step of k directions, each orthogonal to those before it.
 
-    Jacobians, T times (M, K, S, S) in the order of time, directions (M, K, S, k), of which only what
-    they span matters -> (M, K, k). Differentiable in the Jacobians. By modified Gram-Schmidt,
+    Jacobians, T times (M, K, S, S) in the order of time, and directions (M, K, S, k), made
+    orthonormal first -> (M, K, k). Differentiable in the Jacobians. By modified Gram-Schmidt,
     which is a QR decomposition, after every few steps: the logarithms of the norms add up to
-    those of one decomposition of the whole product. Directions that vanish, within rounding, as
-    in a saturated model, count as the smallest number there is, and have no gradient.
+    those of one decomposition of the whole product. Directions that vanish within rounding, as
+    in a saturated model, count as that small, and have no gradient.
     """
     length, width = len(jacobians), directions.shape[-1]
     columns, _ = _orthonormal(directions)
@@ -52,7 +52,7 @@ def lyapunov_exponents(jacobians: Sequence[Tensor], directions: Tensor) -> Tenso
         full = cells.pad(columns, columns.shape[-2]).flatten(0, 1)
         for jacobian in jacobians[first : first + ORTHONORMALISE_EVERY]:
             full = torch.bmm(jacobian.flatten(0, 1), full)
-        columns, logarithms = _orthonormal(full[..., :width].unflatten(0, columns.shape[:2]))
+        columns, logarithms = _orthonormal(full[..., :width].view(columns.shape))
         total = total + logarithms
     return total / length
 

@@ -14,7 +14,7 @@ N_SEQUENCES = 1
 def pascanu_omega(step: Step) -> Penalty:
     """Sum over time of (||g J|| / ||g|| - 1)^2 with g = dE/dh_{t+1} and J = dh_{t+1}/dh_t.
 
-    The mean over whole sequences drawn from the batch, at every fourth step of the optimiser (see
+    The mean over whole sequences drawn from the batch, at every sixth step of the optimiser (see
     `whole`). The gradients g are held constant, so that only J depends on parameters and states;
     where g is zero there is nothing to keep. Source: Pascanu, Mikolov & Bengio, "On the
     difficulty of training recurrent neural networks" (2013), section 3.3; their code squares both
@@ -38,11 +38,14 @@ def pascanu_omega(step: Step) -> Penalty:
 
 
 def _last_gradient(step: Step, sequences: Sequences) -> Tensor:
-    """Return dE/dh after the last step, up to a constant factor: (M, K, S)."""
+    """Return dE/dh after the last step, up to a positive factor: (M, K, S)."""
     parameters = step.parameters
     every = torch.arange(len(step.outputs), device=sequences.drawn.device)[:, None]
     error = (step.outputs - step.targets)[every, :, sequences.drawn]
     shown = (error[..., None] * parameters.weight_out[:, None]).sum(-2).detach()
+    # The size goes here already, lest squares underflow or overflow.
+    largest = shown.abs().amax(-1, keepdim=True)
+    shown = shown / largest.masked_fill(largest == 0, 1)
     return torch.nn.functional.pad(shown, (0, parameters.state_size - parameters.hidden))
 
 
