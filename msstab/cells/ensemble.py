@@ -89,7 +89,8 @@ class _Sequence(torch.autograd.Function):
         # The last state comes apart from all of them, and gradients that nobody asks for stay
         # None, so that without a penalty on the states no step has to add zeros.
         ctx.set_materialize_grads(False)
-        states = space.forward(inputs, *weights, factors)
+        weight_ih, weight_hh, bias_ih, bias_hh = weights
+        states = space.forward(inputs, weight_ih, weight_hh, bias_ih, bias_hh, factors)
         return states, states[-1].clone()
 
     @staticmethod
