@@ -6,7 +6,11 @@ from torch import Tensor
 
 from msstab import cells
 from msstab.arms import gradient_flossing
-from msstab.arms.gradient_flossing import N_EXPONENTS, lyapunov_exponents
+from msstab.arms.gradient_flossing import (
+    N_EXPONENTS,
+    ORTHONORMALISE_EVERY,
+    lyapunov_exponents,
+)
 from msstab.arms.sampling import sample_sequences
 
 every_cell = pytest.mark.parametrize("cell", cells.CELLS)
@@ -77,6 +81,21 @@ def test_directions_that_vanish_count_as_very_small_and_have_no_gradient(
         assert not gradient.any()
         (gradient,) = torch.autograd.grad(found.sum(), matrix)
         assert torch.isfinite(gradient).all()
+
+
+def test_a_direction_that_has_vanished_stays_so() -> None:
+    """What rounding leaves of it must not grow into a direction again, with a huge gradient."""
+    jacobians = normal(12, 1, 1, 4, 4)
+    jacobians[ORTHONORMALISE_EVERY - 1] = normal(4, 1, seed=1) @ normal(1, 4, seed=2)
+    jacobians.requires_grad_()
+    found = lyapunov_exponents(list(jacobians), normal(1, 1, 4, 3, seed=3))[0, 0]
+    assert found[0] > -1 > -10 > found[1]
+    (gradient,) = torch.autograd.grad(found.sum(), jacobians)
+    assert gradient.abs().max() < 100
+    (gradient,) = torch.autograd.grad(
+        lyapunov_exponents(list(jacobians), normal(1, 1, 4, 3, seed=3))[0, 0, 1:].sum(), jacobians
+    )
+    assert not gradient[ORTHONORMALISE_EVERY:].any()
 
 
 # ---- the arm

@@ -10,9 +10,10 @@ from msstab.arms import whole
 from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import sample_sequences
 
-N_EXPONENTS = 4
-N_SEQUENCES = 1
+N_EXPONENTS, N_SEQUENCES = 4, 1
+"""Leading exponents held, along so many sequences of each model."""
 ORTHONORMALISE_EVERY = 4
+"""Steps between two decompositions, few enough that the directions do not fall into one."""
 
 
 @arm(strengths=(0.0, 0.1, 1.0))

@@ -8,9 +8,10 @@ from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import Sequences, sample_sequences
 
 N_SEQUENCES = 1
+"""Sequences of each model that one turn looks at."""
 
 
-@arm(strengths=(0.0, 0.5, 2.0))
+@arm(strengths=(0.0, 0.003, 0.03))
 def pascanu_omega(step: Step) -> Penalty:
     """Sum over time of (||g J|| / ||g|| - 1)^2 with g = dE/dh_{t+1} and J = dh_{t+1}/dh_t.
 
