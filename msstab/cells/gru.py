@@ -108,9 +108,10 @@ class Workspace(sequence.Workspace):
             torch.bmm(weight, drive, out=gates)
             rz.sigmoid_()
             torch.addcmul(driven, reset, from_state, out=n).tanh_()
-            torch.lerp(n, state, update, out=after)
-            if factors is not None and clean is not None:
-                sequence.multiply(t, [after], factors, clean)
+            found = after if clean is None else clean[t]
+            torch.lerp(n, state, update, out=found)
+            if factors is not None and t + 1 < self.length:
+                torch.mul(found, factors[t + 1], out=after)
         return self.drive[1:, :, :h].clone() if clean is None else clean
 
     def backward(

@@ -121,7 +121,10 @@ class Workspace(sequence.Workspace):
             torch.tanh(after, out=shown)
             torch.mul(output, shown, out=state)
             if factors is not None and clean is not None:
-                sequence.multiply(t, [state, after], factors, clean)
+                torch.cat([state, after], dim=1, out=clean[t])
+                if t + 1 < self.length:
+                    state.mul_(factors[t + 1, :, : self.hidden])
+                    after.mul_(factors[t + 1, :, self.hidden :])
         if clean is not None:
             return clean
         return torch.cat([self.drive[1:, :, : self.hidden], self.memory[1:]], dim=2)

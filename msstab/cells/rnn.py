@@ -64,9 +64,10 @@ class Workspace(sequence.Workspace):
         clean = None if factors is None else factors.new_empty(factors.shape)
         for t, (drive, gates, after) in enumerate(self.views):
             torch.bmm(self.weight, drive, out=gates)
-            after.copy_(gates.tanh_())
-            if factors is not None and clean is not None:
-                sequence.multiply(t, [after], factors, clean)
+            found = after if clean is None else clean[t]
+            found.copy_(gates.tanh_())
+            if factors is not None and t + 1 < self.length:
+                torch.mul(found, factors[t + 1], out=after)
         return self.drive[1:, :, : self.hidden].clone() if clean is None else clean
 
     def backward(

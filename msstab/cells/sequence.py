@@ -1,7 +1,6 @@
 """Memory for whole sequences, whatever the cell."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -60,14 +59,6 @@ class Workspace(ABC):
         From those of the states after each step (T, M, S, B), and of the last one again (M, S, B);
         None stands for zeros. Factors are those of the forward pass.
         """
-
-
-def multiply(t: int, parts: Sequence[Tensor], factors: Tensor, clean: Tensor) -> None:
-    """Keep the state after step t in `clean`, and multiply its parts for the step to come."""
-    torch.cat(list(parts), dim=1, out=clean[t])
-    if t + 1 < len(factors):
-        for part, factor in zip(parts, factors[t + 1].chunk(len(parts), dim=1), strict=True):
-            part.mul_(factor)
 
 
 def fill(
