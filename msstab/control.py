@@ -14,9 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from msstab import cells, evaluation, spectral
+from msstab import cells, spectral
 from msstab.cells import Parameters
 from msstab.noise import Noise
+from msstab.noisy import noisy_step, normal_numbers
 from msstab.operators import Operator, noiseless
 
 RELATIVE_GAINS = (0.8, 0.9, 1.0, 1.1, 1.2)
@@ -118,7 +119,7 @@ def simulated_growth(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean-square growth of tiny deviations from the zero state, and standard errors.
 
-    Log growth a step (M,), by evaluation.noisy_step on the networks themselves. E|d_t|^2 is
+    Log growth a step (M,), by noisy.noisy_step on the networks themselves. E|d_t|^2 is
     dominated by rare draws, which a plain average over t steps misses: so deviations are
     resampled after every step in proportion to the growth of their square, and set back to their
     first size. The growth of the mean square is then the mean growth of the population. Standard
@@ -130,14 +131,14 @@ def simulated_growth(
     to = networks.weight_hh
     shape = (models, networks.state_size, POPULATIONS, PARTICLES)
     columns = POPULATIONS * PARTICLES
-    numbers = noise.state_numbers(shape[1]) + noise.weight_numbers(to.shape[1])
+    numbers = normal_numbers(networks, noise)
     inputs = to.new_zeros(models, networks.weight_ih.shape[2], columns)
     first = torch.as_tensor(rng.standard_normal(shape[1:])).to(to).expand(shape)
     state = DEVIATION * first / first.norm(dim=1, keepdim=True)
     growth = []
     for _ in range(BURN_IN + steps):
         normal = torch.as_tensor(rng.standard_normal((numbers, columns))).to(to)
-        state = evaluation.noisy_step(networks, state.flatten(2), inputs, noise, sigma, normal)
+        state = noisy_step(networks, state.flatten(2), inputs, noise, sigma, normal)
         state = state.reshape(shape)
         size = state.norm(dim=1)
         power = (size / DEVIATION).square()

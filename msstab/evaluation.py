@@ -9,6 +9,7 @@ from torch import Tensor
 from msstab import cells
 from msstab.cells import Parameters
 from msstab.noise import Noise
+from msstab.noisy import noisy_step, normal_numbers
 from msstab.tracks import Array, Data, Split
 
 _PENALTIES = tuple(10.0**k for k in range(-6, 3))
@@ -38,40 +39,6 @@ def squared_error(parameters: Parameters, inputs: Tensor, targets: Tensor) -> Te
     """Return each model's mean squared error (M,): inputs (T, M, D, B), targets (M, O, B)."""
     outputs = cells.forecast(parameters, inputs)
     return (outputs - targets).double().square().mean(dim=(1, 2))
-
-
-def noisy_step(
-    parameters: Parameters,
-    state: Tensor,
-    inputs: Tensor,
-    noise: Noise,
-    sigma: float,
-    standard_normal: Tensor,
-) -> Tensor:
-    """Advance every model by one step under noise: (M, S, B), (M, D, B) -> (M, S, B).
-
-    `standard_normal`: first the numbers that perturb the state, then those that disturb the
-    weights of each layer from the top, as many as `normal_numbers` says, one column for each
-    sequence, the same for all models.
-    """
-    of_state = noise.state_numbers(parameters.state_size)
-    start = noise.perturb(state, standard_normal[:of_state], sigma)
-    units = state[:, : parameters.units].chunk(parameters.layers, dim=1)
-    numbers = standard_normal[of_state:].tensor_split(parameters.layers)
-    found = [
-        noise.disturb(own, weight, normal, sigma)
-        for own, weight, normal in zip(units, parameters.recurrent, numbers, strict=True)
-    ]
-    # A structure disturbs either every layer's weights or none's.
-    present = [disturbance for disturbance in found if disturbance is not None]
-    return cells.step(parameters, start, inputs, torch.cat(present, dim=1) if present else None)
-
-
-def normal_numbers(parameters: Parameters, noise: Noise) -> int:
-    """Return how many standard normal numbers a step under noise takes, for each sequence."""
-    rows = parameters.weight_hh.shape[1]
-    of_weights = parameters.layers * noise.weight_numbers(rows)
-    return noise.state_numbers(parameters.state_size) + of_weights
 
 
 def noisy_run(

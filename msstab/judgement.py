@@ -22,7 +22,7 @@ CONTROL_NOISE, CONTROL_SIGMA, CONTROL_UNITS = "unit", 0.5, 16
 
 _CONTROL_ROOMS = (
     *("seeding", "cells", "operators", "noise", "reduced", "spectral"),
-    *("evaluation", "control"),
+    *("noisy", "control"),
 )
 
 MEDIATORS = {

@@ -19,6 +19,9 @@ from msstab.cells import Linearisation
 from msstab.operators import Operator
 from msstab.study import declare
 
+Strength = float | Tensor
+"""One strength, or one for each model, (M, 1, 1), of states (M, N, B)."""
+
 
 class Frozen(NamedTuple):
     """Independent errors of the recurrent weights, drawn once for a whole run.
@@ -27,16 +30,16 @@ class Frozen(NamedTuple):
     `draw(weight, strength, rng)`: one draw of the errors, same shape.
     """
 
-    variance: Callable[[Tensor, float], Tensor]
+    variance: Callable[[Tensor, Strength], Tensor]
     draw: Callable[[Tensor, float, np.random.Generator], Tensor]
 
 
-def _unperturbed(state: Tensor, standard_normal: Tensor, strength: float) -> Tensor:
-    return state
+def _unperturbed(standard_normal: Tensor, strength: Strength, size: int) -> Tensor | None:
+    return None
 
 
 def _undisturbed(
-    state: Tensor, weight: Tensor, standard_normal: Tensor, strength: float
+    state: Tensor, weight: Tensor, standard_normal: Tensor, strength: Strength
 ) -> Tensor | None:
     return None
 
@@ -52,22 +55,27 @@ def _all(size: int) -> int:
 class Noise(NamedTuple):
     """One white structure: samplers for simulation, operator for prediction.
 
-    `operator(linearisation, strength)`: L of the linearised step. `perturb(state, standard_normal,
-    strength)`: states (..., N, B) -> those that the step starts from; `disturb(state, weight,
-    standard_normal, strength)`, for each layer alike: its unperturbed hidden units (..., N, B) and
-    recurrent weights (..., R, N) -> what is added to its recurrent pre-activations (..., R, B), or
-    None. The standard normal numbers are independent, one column for each sequence;
-    `state_numbers(N)` and `weight_numbers(R)` say how many rows the two take. `frozen`: the same
-    errors drawn once, where the structure has such a form. A strength is relative (sigma), except
-    that of `quantisation`, which is the rounding step.
+    `operator(linearisation, strength)`: L of the linearised step. `factor(standard_normal,
+    strength, N)`: what multiplies the states that a step starts from, (..., N, B) or one row for
+    all units, or None; `disturb(state, weight, standard_normal, strength)`, for each layer alike:
+    its unperturbed hidden units (..., N, B) and recurrent weights (..., R, N) -> what is added to
+    its recurrent pre-activations (..., R, B), or None. The standard normal numbers are
+    independent, one column for each sequence; `state_numbers(N)` and `weight_numbers(R)` say how
+    many rows the two take. `frozen`: the same errors drawn once, where the structure has such a
+    form. A strength is relative (sigma), except that of `quantisation`, which is the rounding step.
     """
 
     operator: Callable[[Linearisation, float], Operator]
-    perturb: Callable[[Tensor, Tensor, float], Tensor] = _unperturbed
-    disturb: Callable[[Tensor, Tensor, Tensor, float], Tensor | None] = _undisturbed
+    factor: Callable[[Tensor, Strength, int], Tensor | None] = _unperturbed
+    disturb: Callable[[Tensor, Tensor, Tensor, Strength], Tensor | None] = _undisturbed
     state_numbers: Callable[[int], int] = _none
     weight_numbers: Callable[[int], int] = _none
     frozen: Frozen | None = None
+
+    def perturb(self, state: Tensor, standard_normal: Tensor, strength: Strength) -> Tensor:
+        """Return the states (..., N, B) that a step starts from."""
+        factor = self.factor(standard_normal, strength, state.shape[-2])
+        return state if factor is None else state * factor
 
 
 def unit(pattern: Tensor | None = None) -> Noise:
@@ -77,10 +85,10 @@ def unit(pattern: Tensor | None = None) -> Noise:
     have one strength where p is constant on it. Source: theory page, equation (16).
     """
 
-    def perturb(state: Tensor, standard_normal: Tensor, sigma: float) -> Tensor:
+    def factor(standard_normal: Tensor, sigma: Strength, size: int) -> Tensor:
         if pattern is not None:
-            standard_normal = pattern.to(state)[:, None] * standard_normal
-        return state * (1 + sigma * standard_normal)
+            standard_normal = pattern.to(standard_normal)[:, None] * standard_normal
+        return (sigma * standard_normal).add_(1)
 
     def operator(step: Linearisation, sigma: float) -> Operator:
         n = step.entry.shape[-1]
@@ -89,7 +97,7 @@ def unit(pattern: Tensor | None = None) -> Noise:
             directions=step.entry, weights=torch.diag((sigma * strengths).square())
         )
 
-    return Noise(operator, perturb=perturb, state_numbers=_all)
+    return Noise(operator, factor=factor, state_numbers=_all)
 
 
 def gain(groups: Tensor | None = None) -> Noise:
@@ -100,10 +108,10 @@ def gain(groups: Tensor | None = None) -> Noise:
     Source: theory page, equation (17).
     """
 
-    def perturb(state: Tensor, standard_normal: Tensor, sigma: float) -> Tensor:
+    def factor(standard_normal: Tensor, sigma: Strength, size: int) -> Tensor:
         if groups is not None:
-            standard_normal = groups.to(state).mT @ standard_normal
-        return state * (1 + sigma * standard_normal)
+            standard_normal = groups.to(standard_normal).mT @ standard_normal
+        return (sigma * standard_normal).add_(1)
 
     def operator(step: Linearisation, sigma: float) -> Operator:
         clean = operators.noiseless(step.jacobian)
@@ -115,7 +123,7 @@ def gain(groups: Tensor | None = None) -> Noise:
         return clean._replace(maps=sigma * step.entry[..., None, :, :])
 
     count = 1 if groups is None else len(groups)
-    return Noise(operator, perturb=perturb, state_numbers=lambda n_units: count)
+    return Noise(operator, factor=factor, state_numbers=lambda n_units: count)
 
 
 def weight(pattern: Tensor | None = None) -> Noise:
@@ -126,7 +134,7 @@ def weight(pattern: Tensor | None = None) -> Noise:
     Source: theory page, equation (18).
     """
 
-    def variance(weights: Tensor, sigma: float) -> Tensor:
+    def variance(weights: Tensor, sigma: Strength) -> Tensor:
         return (sigma * _patterned(weights, pattern)).square()
 
     def draw(weights: Tensor, sigma: float, rng: np.random.Generator) -> Tensor:
@@ -146,7 +154,7 @@ def quantisation(pattern: Tensor | None = None) -> Noise:
     Delta^2/12.
     """
 
-    def variance(weights: Tensor, delta: float) -> Tensor:
+    def variance(weights: Tensor, delta: Strength) -> Tensor:
         return (delta**2 / 12) * _patterned(torch.ones_like(weights), pattern).square()
 
     def draw(weights: Tensor, delta: float, rng: np.random.Generator) -> Tensor:
@@ -162,7 +170,7 @@ def low_rank(left: Tensor, right: Tensor) -> Noise:
     Several ranks are a sum of such terms (`total`). Source: theory page, equation (20).
     """
 
-    def disturb(state: Tensor, weights: Tensor, normal: Tensor, sigma: float) -> Tensor:
+    def disturb(state: Tensor, weights: Tensor, normal: Tensor, sigma: Strength) -> Tensor:
         return sigma * left.to(state)[:, None] * (right.to(state) @ state)[..., None, :] * normal
 
     def operator(step: Linearisation, sigma: float) -> Operator:
@@ -190,18 +198,20 @@ def total(parts: Sequence[tuple[Noise, float]]) -> Noise:
 
     noises, strengths = [noise for noise, _ in parts], [own for _, own in parts]
 
-    def perturb(state: Tensor, standard_normal: Tensor, strength: float) -> Tensor:
-        own = torch.split(standard_normal, [n.state_numbers(state.shape[-2]) for n in noises])
-        moves = [
-            noise.perturb(state, normal, strength * s) - state
+    def factor(standard_normal: Tensor, strength: Strength, size: int) -> Tensor | None:
+        own = torch.split(standard_normal, [n.state_numbers(size) for n in noises], dim=-2)
+        found = [
+            noise.factor(normal, strength * s, size)
             for noise, s, normal in zip(noises, strengths, own, strict=True)
         ]
-        return state + torch.stack(moves).sum(0)
+        moves = [factor - 1 for factor in found if factor is not None]
+        return functools.reduce(torch.add, moves) + 1 if moves else None
 
     def disturb(
-        state: Tensor, weights: Tensor, standard_normal: Tensor, strength: float
+        state: Tensor, weights: Tensor, standard_normal: Tensor, strength: Strength
     ) -> Tensor | None:
-        own = torch.split(standard_normal, [n.weight_numbers(weights.shape[-2]) for n in noises])
+        sizes = [noise.weight_numbers(weights.shape[-2]) for noise in noises]
+        own = torch.split(standard_normal, sizes, dim=-2)
         found = [
             noise.disturb(state, weights, normal, strength * s)
             for noise, s, normal in zip(noises, strengths, own, strict=True)
@@ -216,7 +226,7 @@ def total(parts: Sequence[tuple[Noise, float]]) -> Noise:
 
     return Noise(
         operator,
-        perturb,
+        factor,
         disturb,
         lambda n_units: sum(noise.state_numbers(n_units) for noise in noises),
         lambda n_rows: sum(noise.weight_numbers(n_rows) for noise in noises),
@@ -237,11 +247,14 @@ def rows_of_gates(gates: Sequence[int], hidden: int, n_gates: int = 3) -> Tensor
 def _weight_errors(frozen: Frozen) -> Noise:
     """Return the white structure that redraws independent weight errors at every step."""
 
-    def disturb(state: Tensor, weights: Tensor, normal: Tensor, strength: float) -> Tensor:
+    def disturb(state: Tensor, weights: Tensor, normal: Tensor, strength: Strength) -> Tensor:
         # Given the state, row i receives sum_j E_ij h_j; rows and steps have errors of their own,
         # so the sums are independent, and normal where the errors are: exactly the same process
         # as with errors drawn weight by weight, for R numbers instead of R N.
-        return (frozen.variance(weights, strength) @ state.square()).sqrt() * normal
+        variance = frozen.variance(weights, strength) @ state.square()
+        # Where nothing is disturbed the root has no slope, and training needs none.
+        nothing = variance == 0
+        return variance.masked_fill(nothing, 1).sqrt().masked_fill(nothing, 0) * normal
 
     def operator(step: Linearisation, strength: float) -> Operator:
         # A variance for each weight that there is, and zeros where no weight connects.
@@ -258,7 +271,7 @@ def _total_frozen(parts: Sequence[tuple[Noise, float]]) -> Frozen | None:
     if len(frozen) < len(parts):
         return None
 
-    def variance(weights: Tensor, strength: float) -> Tensor:
+    def variance(weights: Tensor, strength: Strength) -> Tensor:
         return torch.stack([f.variance(weights, strength * own) for f, own in frozen]).sum(0)
 
     def draw(weights: Tensor, strength: float, rng: np.random.Generator) -> Tensor:

@@ -18,7 +18,10 @@ from msstab.study import Study
 from msstab.training import Trained
 
 _TRAINING_ROOMS = ("seeding", "tracks", "cells", "training", "trials")
-_ARM_ROOMS = (*_TRAINING_ROOMS, "arms", "operators", "noise", "reduced", "spectral", "moments")
+_ARM_ROOMS = (
+    *_TRAINING_ROOMS,
+    *("arms", "operators", "noise", "noisy", "reduced", "spectral", "moments"),
+)
 _SCORING_ROOMS = (*_ARM_ROOMS, "evaluation", "mechanism", "scores")
 
 

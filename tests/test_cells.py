@@ -141,6 +141,89 @@ def test_batches_are_filled_up_to_whole_vectors(batch: int, hidden: int, expecte
     assert filled.is_contiguous()
 
 
+# ---- factors on the states
+
+
+def stepwise(parameters: Parameters, inputs: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
+    """A sequence step by step by automatic differentiation, each state multiplied before it."""
+    state = torch.zeros_like(factors[0])
+    seen = []
+    for x, factor in zip(inputs, factors, strict=True):
+        state = cells.step(parameters, factor * state, x)
+        seen.append(state)
+    return torch.stack(seen), cells.readout(parameters, state)
+
+
+def factors_of(parameters: Parameters, inputs: Tensor) -> Tensor:
+    length, models, _, batch = inputs.shape
+    return 1 + 0.5 * normal(length, models, parameters.state_size, batch, seed=3)
+
+
+@every_cell
+@pytest.mark.parametrize(("models", "hidden", "n_inputs", "n_outputs", "batch"), SHAPES)
+def test_factors_multiply_the_states_before_each_step(
+    cell: str, models: int, hidden: int, n_inputs: int, n_outputs: int, batch: int
+) -> None:
+    parameters = networks(models, hidden, n_inputs, n_outputs, cell=cell, gain=2.0).require_grad()
+    inputs = normal(7, models, n_inputs, batch)
+    factors = factors_of(parameters, inputs)
+    found, outputs = cells.run(parameters, inputs, None, factors)
+    own_states, own_outputs = stepwise(parameters, inputs, factors)
+    assert_close(found, own_states)
+    assert_close(outputs, own_outputs)
+    state_weight, output_weight = normal(*found.shape, seed=1), normal(*outputs.shape, seed=2)
+
+    def gradients(run: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+        loss = (state_weight * run[0]).sum() + (output_weight * run[1]).sum()
+        return torch.autograd.grad(loss, list(parameters))
+
+    expected = gradients((own_states, own_outputs))
+    for gradient, own in zip(gradients((found, outputs)), expected, strict=True):
+        assert_close(gradient, own, 1e-12 * max(1.0, float(own.abs().max())))
+
+
+@every_cell
+def test_gradients_under_factors_match_finite_differences(cell: str) -> None:
+    parameters = networks(2, 2, 2, 2, cell=cell, gain=2.0).require_grad()
+    inputs = normal(4, 2, 2, 3)
+    factors = factors_of(parameters, inputs)
+
+    def sequence(*tensors: Tensor) -> tuple[Tensor, Tensor]:
+        return cells.run(parameters.like(tensors), inputs, None, factors)
+
+    assert torch.autograd.gradcheck(sequence, tuple(parameters))
+
+
+@every_cell
+def test_factors_of_one_change_no_number_and_leave_nothing_behind(cell: str) -> None:
+    parameters = networks(2, 4, cell=cell).require_grad()
+    space = cells.workspace(6, parameters, 16)
+    inputs = normal(6, 2, 1, 9)
+    others = factors_of(parameters, inputs)
+    expected = numbers_of(parameters, cells.run(parameters, inputs))
+    for factors in (torch.ones_like(others), others, None):
+        found = numbers_of(parameters, cells.run(parameters, inputs, space, factors))
+        same = [torch.equal(a, b) for a, b in zip(found, expected, strict=True)]
+        assert all(same) if factors is not others else not any(same[:4])
+
+
+@every_cell
+def test_the_first_factors_meet_a_state_of_zeros(cell: str) -> None:
+    parameters = networks(2, 4, cell=cell)
+    inputs = normal(6, 2, 1, 9)
+    factors = factors_of(parameters, inputs)
+    expected, _ = cells.run(parameters, inputs, None, factors)
+    factors[0] = -7
+    assert torch.equal(cells.run(parameters, inputs, None, factors)[0], expected)
+
+
+def numbers_of(parameters: Parameters, run: tuple[Tensor, Tensor]) -> list[Tensor]:
+    """A run's states, outputs and gradients."""
+    states, outputs = run
+    loss = states.square().sum() + outputs.sum()
+    return [states, outputs, *torch.autograd.grad(loss, list(parameters)[:4])]
+
+
 # ---- the workspace
 
 

@@ -5,9 +5,10 @@ import pytest
 import torch
 from plain import jacobian, networks
 
-from msstab import cells, control, evaluation
+from msstab import cells, control
 from msstab.control import operator_control
 from msstab.noise import NOISES
+from msstab.noisy import noisy_step
 from msstab.rules import Rule, judge_operator
 
 UNIT = NOISES["unit"]
@@ -98,7 +99,7 @@ def test_nothing_moves_a_network_at_rest(cell: str, name: str) -> None:
     )
     state = torch.zeros(1, at_rest.state_size, 32, dtype=torch.float64)
     normal = torch.as_tensor(rng().standard_normal((numbers, 32)))
-    moved = evaluation.noisy_step(at_rest, state, state[:, :1], noise, 0.5, normal)
+    moved = noisy_step(at_rest, state, state[:, :1], noise, 0.5, normal)
     assert not moved.any()
 
 

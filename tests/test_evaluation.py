@@ -7,7 +7,7 @@ from torch import Tensor
 from msstab import cells, evaluation
 from msstab.cells import Parameters
 from msstab.evaluation import NoisyRun
-from msstab.noise import NOISES
+from msstab.noise import NOISES, Strength
 from msstab.tracks import Array, Data, Split
 
 UNIT = NOISES["unit"]
@@ -116,14 +116,13 @@ def test_noise_is_fresh_for_every_draw_sequence_unit_and_step(cell: str, layers:
     """A sampler that notes its noise instead of adding it."""
     seen = []
 
-    def note(state: Tensor, standard_normal: Tensor, sigma: float) -> Tensor:
-        assert standard_normal.shape == state.shape[1:]
+    def note(standard_normal: Tensor, sigma: Strength, size: int) -> None:
+        assert len(standard_normal) == size
         seen.append(standard_normal)
-        return state
 
     parameters = networks(1, 6, 2, cell=cell, layers=layers)
     inputs, targets = normal(4, 1, 2, 8), normal(1, 1, 8)
-    noise = UNIT._replace(perturb=note)
+    noise = UNIT._replace(factor=note)
     evaluation.noisy_run(parameters, inputs, targets, noise, 0.3, 10, np.random.default_rng(0))
     numbers = torch.stack(seen).flatten().tolist()
     assert len(seen) == 4

@@ -9,6 +9,7 @@ from torch import Tensor
 from msstab import cells, evaluation, moments, noise, operators
 from msstab.cells import Parameters
 from msstab.noise import NOISES, Noise
+from msstab.noisy import noisy_step
 from msstab.operators import Operator
 
 UNIT = NOISES["unit"]
@@ -235,7 +236,7 @@ def test_a_free_run_varies_as_the_closed_loop_predicts(name: str) -> None:
         fed_back = cells.readout(parameters, noisy)
         state = cells.step(parameters, state, inputs[-1])
         normals = normal(count, draws, seed=t)
-        noisy = evaluation.noisy_step(parameters, noisy, fed_back, structure, strength, normals)
+        noisy = noisy_step(parameters, noisy, fed_back, structure, strength, normals)
         states.append(state)
     args = (parameters, torch.stack(inputs), torch.stack(states), structure, strength)
     moment = moments.forced_second_moment(*args, closed_loop=True)

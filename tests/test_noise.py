@@ -4,9 +4,10 @@ import torch
 from plain import networks, normal
 from torch import Tensor
 
-from msstab import cells, evaluation, noise, operators
+from msstab import cells, noise, operators
 from msstab.cells import Linearisation
 from msstab.noise import NOISES, Noise
+from msstab.noisy import noisy_step, normal_numbers
 
 N, ROWS = 4, 12
 HALVES = torch.tensor([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]], dtype=torch.float64)
@@ -208,8 +209,8 @@ def test_a_networks_noisy_step_has_the_predicted_second_moment(
         0.05,
     )
     state, inputs = normal(1, N, 1), normal(1, 2, 1, seed=1)
-    count = evaluation.normal_numbers(parameters, structure)
-    after = evaluation.noisy_step(
+    count = normal_numbers(parameters, structure)
+    after = noisy_step(
         parameters,
         state.expand(1, N, draws),
         inputs.expand(1, 2, draws),

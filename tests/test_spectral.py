@@ -12,9 +12,10 @@ from plain import networks, normal
 from test_noise import STRUCTURES, every_structure
 from torch import Tensor
 
-from msstab import cells, evaluation, noise, operators, spectral
+from msstab import cells, noise, operators, spectral
 from msstab.cells import Linearisation
 from msstab.noise import NOISES, Noise
+from msstab.noisy import noisy_step
 from msstab.operators import Operator
 from msstab.spectral import Method
 
@@ -361,7 +362,7 @@ def test_deviations_from_rest_grow_as_the_radius_says(name: str, gain: float) ->
     power = []
     for t in range(steps):
         normals = normal(count, draws, seed=t + 1)
-        state = evaluation.noisy_step(parameters, state, inputs, structure, sigma, normals)
+        state = noisy_step(parameters, state, inputs, structure, sigma, normals)
         power.append(float(state.square().sum(1).mean()))
     growth = math.log(power[-1] / power[settle]) / (steps - 1 - settle)
     assert abs(growth - expected) < 0.005

@@ -56,27 +56,37 @@ def workspace(length: int, parameters: Parameters, batch: int) -> tuple[Workspac
 
 
 def run(
-    parameters: Parameters, inputs: Tensor, space: tuple[Workspace, ...] | None = None
+    parameters: Parameters,
+    inputs: Tensor,
+    space: tuple[Workspace, ...] | None = None,
+    factors: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Run every model over its sequences from a zero state, one layer after the other.
 
     Inputs (T, M, D, B) -> the states after each step (T, M, S, B) and the readout of the last
     one (M, O, B), differentiable in parameters and inputs. A workspace `space`, made for these
-    shapes with B rounded up by `padded`, saves allocating memory at every call.
+    shapes with B rounded up by `padded`, saves allocating memory at every call. The state before
+    each step is multiplied by `factors` (T, M, S, B), constants, as multiplicative noise does; the
+    first ones meet a state of zeros.
     """
-    layers, outputs = _pass(parameters, inputs, space, keep=True)
-    return stack.together(parameters, layers)[..., : inputs.shape[-1]], outputs
+    layers, outputs = _pass(parameters, inputs, space, factors, keep=True)
+    return _cut(stack.together(parameters, layers), inputs.shape[-1]), outputs
 
 
 def forecast(
     parameters: Parameters, inputs: Tensor, space: tuple[Workspace, ...] | None = None
 ) -> Tensor:
     """Return the outputs of `run` alone, which saves the memory and the time for the states."""
-    return _pass(parameters, inputs, space, keep=False)[1]
+    return _pass(parameters, inputs, space, None, keep=False)[1]
 
 
 def _pass(
-    parameters: Parameters, inputs: Tensor, space: tuple[Workspace, ...] | None, keep: bool
+    parameters: Parameters,
+    inputs: Tensor,
+    space: tuple[Workspace, ...] | None,
+    factors: Tensor | None,
+    *,
+    keep: bool,
 ) -> tuple[list[Tensor], Tensor]:
     """Return each layer's states, from the bottom, padded, and the readout of the last one."""
     length, _, _, batch = inputs.shape
@@ -85,13 +95,23 @@ def _pass(
         space = workspace(length, parameters, inputs.shape[-1])
     if len(space) != parameters.layers:
         raise ValueError(f"a workspace of {len(space)} layers for {parameters.layers}")
+    by_layer: list[Tensor | None] = [None] * len(space)
+    if factors is not None:
+        by_layer = [*stack.apart(parameters, pad(factors, parameters.hidden))]
     layers = []
     for index, own in enumerate(space):
         weights = list(parameters.layer(index))[:4]
-        states, last = _Sequence.apply(own, keep, inputs, *weights)  # type: ignore[no-untyped-call]
+        states, last = _Sequence.apply(  # type: ignore[no-untyped-call]
+            own, keep, by_layer[index], inputs, *weights
+        )
         layers.append(states)
         inputs = states[:, :, : parameters.hidden]
-    return layers, readout(parameters, last)[..., :batch]
+    return layers, _cut(readout(parameters, last), batch)
+
+
+def _cut(tensor: Tensor, batch: int) -> Tensor:
+    """Leave out what fills up the batch; a slice of all would cost zeros on the way back."""
+    return tensor if tensor.shape[-1] == batch else tensor[..., :batch]
 
 
 class _Sequence(torch.autograd.Function):
@@ -103,13 +123,19 @@ class _Sequence(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, space: Workspace, keep: bool, inputs: Tensor, *weights: Tensor
+        ctx: Any,
+        space: Workspace,
+        keep: bool,
+        factors: Tensor | None,
+        inputs: Tensor,
+        *weights: Tensor,
     ) -> tuple[Tensor, Tensor]:
         space.generation += 1
         ctx.space, ctx.generation = space, space.generation
         # The last state comes apart from all of them, and gradients that nobody asks for stay
         # None, so that without a penalty on the states no step has to add zeros.
         ctx.set_materialize_grads(False)
+        space.multiply(factors)
         space.forward(inputs, *weights)
         states = space.states() if keep else space.shown
         return states, space.shown[-1].clone()
@@ -122,6 +148,6 @@ class _Sequence(torch.autograd.Function):
             raise RuntimeError("a later forward pass has overwritten this one's workspace")
         space = ctx.space
         shape = (space.length, *space.inputs_weight_t.shape[:2], space.d_gates.shape[-1])
-        space.d_inputs = space.template.new_empty(shape) if ctx.needs_input_grad[2] else None
+        space.d_inputs = space.template.new_empty(shape) if ctx.needs_input_grad[3] else None
         d_weights = space.backward(d_states, d_last)
-        return (None, None, space.d_inputs, *d_weights)
+        return (None, None, None, space.d_inputs, *d_weights)

@@ -102,11 +102,13 @@ class Workspace(sequence.Workspace):
         weight[:, both, h + 1 :] = weight_ih[:, both]
         weight[:, from_input, h] = bias_ih[:, recurrent]
         weight[:, from_input, h + 1 :] = weight_ih[:, recurrent]
-        for drive, state, after, gates, rz, reset, update, from_state, driven, n in self.views:
+        for t, views in enumerate(self.views):
+            drive, state, after, gates, rz, reset, update, from_state, driven, n = views
             torch.bmm(weight, drive, out=gates)
             rz.sigmoid_()
             torch.addcmul(driven, reset, from_state, out=n).tanh_()
             torch.lerp(n, state, update, out=after)
+            self.go_on(t)
 
     def backward(
         self, d_states: Tensor | None, d_last: Tensor | None
@@ -148,6 +150,7 @@ class Workspace(sequence.Workspace):
             self.pass_down(t)
             if t:
                 d_state.mul_(update).baddbmm_(weight_t, d_hidden)
+                self.go_back(t)
         d_rows = d_weight.transpose(1, 2)
         d_from_input = torch.cat([d_rows[:, : 2 * h, h:], d_rows[:, 3 * h :, h:]], 1)
         return (

@@ -100,7 +100,24 @@ class Workspace(sequence.Workspace):
 
     def states(self) -> Tensor:
         """Return the states after each step (T, M, 2H, B), in memory of their own."""
-        return torch.cat([self.shown, self.memory[1:]], dim=2)
+        if self.kept is not None:
+            return self.kept
+        return torch.cat([self.after, self.memory[1:]], dim=2)
+
+    def go_on(self, t: int) -> None:
+        """Turn the state after a step into the one before the next, if factors multiply it."""
+        if self.factors is not None and self.kept is not None:
+            h, units, memory = self.hidden, self.after[t], self.memory[t + 1]
+            torch.cat([units, memory], dim=1, out=self.kept[t])
+            if t + 1 < self.length:
+                units.mul_(self.factors[t + 1][:, :h])
+                memory.mul_(self.factors[t + 1][:, h:])
+
+    def go_back(self, t: int) -> None:
+        """Turn the gradient of the state before a step into that of the one after the last."""
+        if self.factors is not None:
+            self.d_state.mul_(self.factors[t][:, : self.hidden])
+            self.d_memory.mul_(self.factors[t][:, self.hidden :])
 
     def forward(
         self,
@@ -112,7 +129,8 @@ class Workspace(sequence.Workspace):
     ) -> None:
         """Go through the sequence, after which `shown` are the hidden units (T, M, H, B)."""
         sequence.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
-        for drive, gates, both, enter, forget, n, output, before, after, shown, state in self.views:
+        for t, views in enumerate(self.views):
+            drive, gates, both, enter, forget, n, output, before, after, shown, state = views
             torch.bmm(self.weight, drive, out=gates)
             both.sigmoid_()
             n.tanh_()
@@ -121,6 +139,7 @@ class Workspace(sequence.Workspace):
             after.addcmul_(enter, n)
             torch.tanh(after, out=shown)
             torch.mul(output, shown, out=state)
+            self.go_on(t)
 
     def backward(
         self, d_states: Tensor | None, d_last: Tensor | None
@@ -158,6 +177,7 @@ class Workspace(sequence.Workspace):
             if t:
                 d_memory.mul_(forget)
                 torch.bmm(weight_t, d_gates, out=d_state)
+                self.go_back(t)
         return sequence.weight_gradients(self)
 
 

@@ -59,9 +59,10 @@ class Workspace(sequence.Workspace):
     ) -> None:
         """Go through the sequence, after which `shown` are the hidden units (T, M, H, B)."""
         sequence.fill(self, inputs, weight_ih, weight_hh, bias_ih, bias_hh)
-        for drive, gates, after in self.views:
+        for t, (drive, gates, after) in enumerate(self.views):
             torch.bmm(self.weight, drive, out=gates)
             after.copy_(gates.tanh_())
+            self.go_on(t)
 
     def backward(
         self, d_states: Tensor | None, d_last: Tensor | None
@@ -84,6 +85,7 @@ class Workspace(sequence.Workspace):
             self.pass_down(t)
             if t:
                 torch.bmm(weight_t, d_gates, out=d_state)
+                self.go_back(t)
         return sequence.weight_gradients(self)
 
 

@@ -24,7 +24,7 @@ class Workspace(ABC):
         # What drives step t, in rows: the state before it, a constant 1 for the biases, inputs.
         self.drive = self.zeros(length + 1, models, width, batch)
         self.drive[:, :, hidden] = 1
-        self.shown = self.drive[1:, :, :hidden]
+        self.after = self.drive[1:, :, :hidden]
         # One product of these two gives all pre-activations.
         self.weight = self.zeros(models, rows, width)
         # The largest part by far, and written before it is read: filling it would take time.
@@ -35,10 +35,36 @@ class Workspace(ABC):
         # Where the gradients of the inputs go, in passes that have a use for them.
         self.d_inputs: Tensor | None = None
         self.inputs_weight_t = self.weight[:, :, hidden + 1 :].transpose(1, 2)
+        # What multiplies the state before each step, and where the states are kept meanwhile.
+        self.factors: tuple[Tensor, ...] | None = None
+        self.kept: Tensor | None = None
 
     def zeros(self, *shape: int) -> Tensor:
         """Return memory in the parameters' precision and on their device."""
         return self.template.new_zeros(shape)
+
+    @property
+    def shown(self) -> Tensor:
+        """The hidden units after each step (T, M, H, B), which a later pass overwrites."""
+        return self.after if self.kept is None else self.kept[:, :, : self.hidden]
+
+    def multiply(self, factors: Tensor | None) -> None:
+        """Let factors (T, M, S, B) multiply the state before each step of the next passes."""
+        self.factors = None if factors is None else factors.unbind(0)
+        self.kept = None if factors is None else torch.empty_like(factors)
+
+    def go_on(self, t: int) -> None:
+        """Turn the state after a step into the one before the next, if factors multiply it."""
+        if self.factors is not None and self.kept is not None:
+            after = self.after[t]
+            self.kept[t].copy_(after)
+            if t + 1 < self.length:
+                after.mul_(self.factors[t + 1])
+
+    def go_back(self, t: int) -> None:
+        """Turn the gradient of the state before a step into that of the one after the last."""
+        if self.factors is not None:
+            self.d_state.mul_(self.factors[t])
 
     def pass_down(self, t: int) -> None:
         """Turn the gradients of a step's pre-activations into those of its inputs, if wanted."""
@@ -47,7 +73,7 @@ class Workspace(ABC):
 
     def states(self) -> Tensor:
         """Return the states after each step (T, M, S, B), in memory of their own."""
-        return self.shown.clone()
+        return self.after.clone() if self.kept is None else self.kept
 
     @abstractmethod
     def forward(

@@ -1,0 +1,57 @@
+"""Keep the error's gradient from vanishing or exploding on its way back in time."""
+
+import torch
+from torch import Tensor
+
+from msstab.arms import whole
+from msstab.arms.registry import Penalty, Step, arm
+from msstab.arms.sampling import Sequences, sample_sequences
+
+N_SEQUENCES = 1
+"""Sequences of each model that one turn looks at."""
+
+
+@arm(strengths=(0.0, 0.003, 0.03))
+def pascanu_omega(step: Step) -> Penalty:
+    """Sum over time of (||g J|| / ||g|| - 1)^2 with g = dE/dh_{t+1} and J = dh_{t+1}/dh_t.
+
+    The mean over whole sequences drawn from the batch, at every sixth step of the optimiser (see
+    `whole`). The gradients g are held constant, so that only J depends on parameters and states;
+    where g is zero there is nothing to keep. Source: Pascanu, Mikolov & Bengio, "On the
+    difficulty of training recurrent neural networks" (2013), section 3.3; their code squares both
+    norms first, which the paper does not.
+    """
+    if not whole.is_due(step):
+        return whole.pause(step)
+    sequences = sample_sequences(step, N_SEQUENCES)
+    gradient = _last_gradient(step, sequences)
+    terms = []
+    for jacobian in reversed(whole.jacobians_along(step, sequences)):
+        # The direction alone counts, and a norm kept near one can neither vanish nor overflow.
+        size = _norm(gradient)
+        gradient = gradient / size.masked_fill(size == 0, 1)
+        pulled = (gradient[..., None] * jacobian).sum(-2)
+        change = (_norm(pulled) - 1).square().masked_fill(size == 0, 0)
+        terms.append(change.flatten(1))
+        gradient = pulled.detach()
+    value = torch.cat(terms, dim=-1).sum(-1) / sequences.drawn.shape[1]
+    return Penalty(value, torch.ones_like(value))
+
+
+def _last_gradient(step: Step, sequences: Sequences) -> Tensor:
+    """Return dE/dh after the last step, up to a positive factor: (M, K, S)."""
+    parameters = step.parameters
+    every = torch.arange(len(step.outputs), device=sequences.drawn.device)[:, None]
+    error = (step.outputs - step.targets)[every, :, sequences.drawn]
+    shown = (error[..., None] * parameters.weight_out[:, None]).sum(-2).detach()
+    # The size goes here already, lest squares underflow or overflow.
+    largest = shown.abs().amax(-1, keepdim=True)
+    shown = shown / largest.masked_fill(largest == 0, 1)
+    return torch.nn.functional.pad(shown, (0, parameters.state_size - parameters.hidden))
+
+
+def _norm(vectors: Tensor) -> Tensor:
+    """Return Euclidean norms (..., S) -> (..., 1), without a slope at zero."""
+    square = vectors.square().sum(-1, keepdim=True)
+    nothing = square == 0
+    return square.masked_fill(nothing, 1).sqrt().masked_fill(nothing, 0)
