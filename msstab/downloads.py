@@ -31,7 +31,7 @@ def report(results: Results) -> Report:
     row = signatures(results).query("role == 'penalised' and arm == @results.idea").iloc[0]
     return build_report(
         track=s.track,
-        model=f"{s.cell}_{s.hidden}",
+        model=f"{s.cell}_{s.hidden}" + (f"_{s.layers}" if s.layers > 1 else ""),
         study=s.model_dump(mode="json"),
         study_key=s.key,
         versions={"Python": platform.python_version()}

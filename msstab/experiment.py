@@ -193,6 +193,7 @@ def _trial(study: Study, arm: str, c: Configuration, purpose: str, seed: int) ->
         track=study.track,
         cell=study.cell,
         hidden=study.hidden,
+        layers=study.layers,
         epochs=study.epochs,
         batch=study.batch,
         n_train=study.n_train,

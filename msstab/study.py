@@ -48,6 +48,7 @@ class Study(BaseModel):
     track: str = Field("dynamics", description="data the networks learn")
     cell: str = Field("gru", description="recurrent cell")
     hidden: int = Field(32, ge=2, le=512, description="hidden units")
+    layers: int = Field(1, ge=1, le=8, description="recurrent layers on top of each other")
     epochs: int = Field(12, ge=1, le=10_000, description="passes over the training sequences")
     batch: int = Field(32, ge=1, description="sequences per optimiser step")
     n_train: int = Field(400, ge=8, description="training sequences")

@@ -10,7 +10,6 @@ import torch
 
 from msstab import arms, cells, scores, store, tracks, training
 from msstab.arms import Arm
-from msstab.cells import Parameters
 from msstab.keys import key
 from msstab.noise import NOISES
 from msstab.seeding import generator
@@ -32,6 +31,7 @@ class Trial:
     track: str
     cell: str
     hidden: int
+    layers: int
     epochs: int
     batch: int
     n_train: int
@@ -104,7 +104,7 @@ def train_trials(trials: list[Trial], arm: Arm | None) -> int:
         seconds = (time.perf_counter() - start) / len(missing)
         for i, trial in enumerate(missing):
             own = result.parameters.select([i])
-            weights = {name: t.cpu().numpy() for name, t in zip(cells.TENSORS, own, strict=True)}
+            weights = {name: t.cpu().numpy() for name, t in cells.named(own).items()}
             curves = {"losses": result.losses[[i]], "active": result.active[[i]]}
             store.save("train", trial.key, {**weights, **curves, "seconds": seconds})
     return len(trials)
@@ -126,6 +126,7 @@ def _train_ensemble(trials: list[Trial], arm: Arm | None) -> Trained:
         inputs.shape[3],
         targets.shape[2],
         cell=first.cell,
+        layers=first.layers,
         gain=first.gain,
         dtype=dtype,
         device=device,
@@ -161,8 +162,8 @@ def load_trained(trial: Trial) -> Trained:
         train_trials([trial], arms.find(trial.arm))
         arrays = store.load("train", trial.key)
     assert arrays is not None
-    weights = (torch.as_tensor(arrays[n], device=trial.device) for n in cells.TENSORS)
-    return Trained(Parameters(*weights, cell=trial.cell), arrays["losses"], arrays["active"])
+    parameters = cells.from_named(arrays, cell=trial.cell, layers=trial.layers, device=trial.device)
+    return Trained(parameters, arrays["losses"], arrays["active"])
 
 
 def score_trials(scorings: list[Scoring]) -> int:

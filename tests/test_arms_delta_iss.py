@@ -169,3 +169,14 @@ def test_large_weights_overflow_nothing_and_none_have_no_gradient(cell: str) -> 
         if gradient is not None:
             assert torch.isfinite(gradient).all()
             assert not gradient[1].any()
+
+
+@every_cell
+def test_layers_are_stable_where_each_of_them_is(cell: str) -> None:
+    stacked = networks(3, 3, 2, cell=cell, layers=2, gain=3.0)
+    largest = torch.tensor([0.2, 1.0, 5.0])
+    alone = [
+        contraction_bound(stacked.layer(0), largest),
+        contraction_bound(stacked.layer(1), torch.ones(3)),
+    ]
+    assert torch.equal(contraction_bound(stacked, largest), torch.stack(alone).amax(0))

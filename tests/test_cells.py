@@ -160,11 +160,14 @@ def factors_of(parameters: Parameters, inputs: Tensor) -> Tensor:
 
 
 @every_cell
+@pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize(("models", "hidden", "n_inputs", "n_outputs", "batch"), SHAPES)
 def test_factors_multiply_the_states_before_each_step(
-    cell: str, models: int, hidden: int, n_inputs: int, n_outputs: int, batch: int
+    cell: str, models: int, hidden: int, n_inputs: int, n_outputs: int, batch: int, layers: int
 ) -> None:
-    parameters = networks(models, hidden, n_inputs, n_outputs, cell=cell, gain=2.0).require_grad()
+    parameters = networks(
+        models, hidden, n_inputs, n_outputs, cell=cell, layers=layers, gain=2.0
+    ).require_grad()
     inputs = normal(7, models, n_inputs, batch)
     factors = factors_of(parameters, inputs)
     found, outputs = cells.run(parameters, inputs, None, factors)

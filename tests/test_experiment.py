@@ -203,9 +203,16 @@ def test_scores_are_those_of_the_trained_network_in_torchs_modules(warm: Path) -
             assert not row.diverged
 
 
-@pytest.mark.parametrize("cell", ["lstm", "rnn"])
-def test_another_cell_is_trained_and_scored_as_itself(cell: str) -> None:
-    changes = {"cell": cell, "seeds": 2, "sigma_test": 0.05, "draws": 400, "mechanism_sequences": 8}
+@pytest.mark.parametrize(("cell", "layers"), [("lstm", 1), ("rnn", 1), ("lstm", 2)])
+def test_another_cell_is_trained_and_scored_as_itself(cell: str, layers: int) -> None:
+    changes = {
+        "cell": cell,
+        "layers": layers,
+        "seeds": 2,
+        "sigma_test": 0.05,
+        "draws": 400,
+        "mechanism_sequences": 8,
+    }
     studied = TINY.model_copy(update=changes)
     found = experiment.run(studied)
     for arm in ("baseline", "spectral_proxy"):
@@ -214,7 +221,7 @@ def test_another_cell_is_trained_and_scored_as_itself(cell: str) -> None:
         for row in rows.itertuples():
             seed = int(str(row.seed))
             network = experiment.trained(studied, found.chosen[arm], arm, "selected", seed)
-            assert network.parameters.cell == cell
+            assert (network.parameters.cell, network.parameters.layers) == (cell, layers)
             recurrent, linear = modules(network.parameters)
             inputs, targets = trials.draw_data(studied, "confirmation", seed).test
             shown, _ = recurrent(torch.as_tensor(inputs.transpose(1, 0, 2), dtype=torch.float32))

@@ -20,6 +20,7 @@ OTHER: dict[str, Any] = {
     "track": "elsewhere",
     "cell": "elsewhere",
     "hidden": 33,
+    "layers": 2,
     "epochs": 13,
     "batch": 33,
     "n_train": 401,

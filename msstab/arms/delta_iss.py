@@ -28,11 +28,16 @@ def contraction_bound(parameters: Parameters, largest_input: Tensor) -> Tensor:
     """Return nu (M,), below 1 where the sufficient condition for incremental stability holds.
 
     For inputs of at most `largest_input` (M,) in absolute value, and states that started at zero.
+    Layers on top of each other are stable if each of them is, on inputs of at most 1.
     ||W|| is the induced infinity norm, the largest row sum of absolute values, and a bar marks a
     gate's bound, the activation of the largest sum over a row of |W_h| + |W_i| x_max + |b|.
     In double precision, in which 1 / (1 - zbar) of large weights does not overflow.
     """
-    return _BOUNDS[parameters.cell](parameters, largest_input.double())
+    bound, largest = _BOUNDS[parameters.cell], largest_input.double()
+    found = bound(parameters.layer(0), largest)
+    for index in range(1, parameters.layers):
+        found = torch.maximum(found, bound(parameters.layer(index), torch.ones_like(largest)))
+    return found
 
 
 def _of_gru(parameters: Parameters, largest: Tensor) -> Tensor:
