@@ -22,15 +22,26 @@ def linearisations(
     travels through the forecasts: J_cl = J + J_x W_o (the theory, section 2).
     Raises ValueError for a closed loop whose outputs are not its inputs.
     """
-    outputs, n_inputs = parameters.weight_out.shape[1], parameters.weight_ih.shape[2]
-    if closed_loop and outputs != n_inputs:
-        raise ValueError(f"{outputs} outputs cannot be fed back as {n_inputs} inputs")
     for x, state in zip(inputs, _before(states), strict=True):
         step = cells.linearise(parameters, state, x)
-        if closed_loop:
-            fed_back = step.inputs @ _readout_of_state(parameters)[:, None]
-            step = step._replace(jacobian=step.jacobian + fed_back)
-        yield step
+        yield feed_back(parameters, step) if closed_loop else step
+
+
+def feed_back(parameters: Parameters, step: Linearisation) -> Linearisation:
+    """Close the loop: the readout of the unperturbed state becomes the step's input.
+
+    Derivatives with leading dimensions (M, B); only `jacobian` changes, J_cl = J + J_x W_o.
+    Raises ValueError for outputs that are not the inputs.
+    """
+    outputs, n_inputs = parameters.weight_out.shape[1], parameters.weight_ih.shape[2]
+    if outputs != n_inputs:
+        raise ValueError(f"{outputs} outputs cannot be fed back as {n_inputs} inputs")
+    readout = _readout_of_state(parameters)[:, None]
+    closed = step.jacobian
+    # Term by term, as in `cells`: the last bits of a product can depend on a model's place.
+    for k in range(n_inputs):
+        closed = closed + step.inputs[..., k, None] * readout[:, :, k, None, :]
+    return step._replace(jacobian=closed)
 
 
 def forced_second_moment(
@@ -70,22 +81,35 @@ def growth_rate(steps: Iterable[Operator], settle: int = 0) -> Tensor:
     Source: the theory, section 5; Arnold, Random Dynamical Systems (1998), moment Lyapunov
     exponents.
     """
+    logs = log_growth(steps)
+    if len(logs) <= settle:
+        raise ValueError(f"{len(logs)} steps leave none after {settle} to settle")
+    rate = logs[settle:].mean(0)
+    if not rate.isfinite().all():
+        raise ValueError("the second moment vanishes, overflows or is not a number")
+    return rate
+
+
+def log_growth(steps: Iterable[Operator]) -> Tensor:
+    """Return the log growth of tr P at each step under P' = L_t(P): (T, ...), from P = I.
+
+    Operators of successive steps with leading dimensions (...). Where P vanishes the growth is
+    minus infinity from then on, and has no gradient.
+    """
     logs = []
     moment: Tensor | None = None
     for operator in steps:
         if moment is None:
             j = operator.jacobian
-            moment = torch.eye(j.shape[-1], dtype=j.dtype, device=j.device) / j.shape[-1]
+            n = j.shape[-1]
+            moment = (torch.eye(n, dtype=j.dtype, device=j.device) / n).expand(j.shape).contiguous()
         moment = operators.apply(operator, moment)
         trace = torch.diagonal(moment, dim1=-2, dim2=-1).sum(-1)
-        moment = moment / trace[..., None, None]
-        logs.append(trace.log())
-    if len(logs) <= settle:
-        raise ValueError(f"{len(logs)} steps leave none after {settle} to settle")
-    rate = torch.stack(logs[settle:]).mean(0)
-    if not rate.isfinite().all():
-        raise ValueError("the second moment vanishes, overflows or is not a number")
-    return rate
+        vanished = trace == 0
+        divisor = torch.where(vanished, torch.ones_like(trace), trace)
+        moment = moment / divisor[..., None, None]
+        logs.append(torch.where(vanished, -torch.inf, divisor.log()))
+    return torch.stack(logs) if logs else torch.zeros(0)
 
 
 def output_variance(parameters: Parameters, moment: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ theory). The channels c are noises independent of each other, each of which ente
 direction k_c with a variance that is read from P; the maps B_m are noises that many units share.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -66,26 +67,46 @@ def combine(first: Operator, second: Operator) -> Operator:
 
 def apply(operator: Operator, moment: Tensor) -> Tensor:
     """Return L(P): second moments (..., N, N) -> (..., N, N)."""
-    j = operator.jacobian
-    return j @ moment @ j.mT + added(operator, moment)
+    return _carried(operator, moment, moment, _read(moment, operator.readers))
 
 
 def added(operator: Operator, moment: Tensor) -> Tensor:
     """Return what the noise adds to the clean J P J^T: P (..., N, N) -> L(P) - J P J^T."""
-    j, k, maps = operator.jacobian, operator.directions, operator.maps
-    variance = (operator.weights @ _read(moment, operator.readers)[..., None]).mT
-    found = (k * variance) @ k.mT
-    if operator.scale != 1:
-        found = found + (operator.scale - 1) * (j @ moment @ j.mT)
-    if maps.shape[-3]:
-        found = found + (maps @ moment[..., None, :, :] @ maps.mT).sum(-3)
-    return found
+    return _carried(operator, None, moment, _read(moment, operator.readers))
 
 
 def propagate(operator: Operator, moment: Tensor, state: Tensor) -> Tensor:
     """Return P' = L(P) + Q: P (..., N, N) and the clean states before the step (..., N)."""
-    j = operator.jacobian
-    return j @ moment @ j.mT + added(operator, moment + state[..., :, None] * state[..., None, :])
+    f = operator.readers
+    seen = state if f is None else (f * state[..., :, None]).sum(-2)
+    forced = moment
+    if operator.scale != 1 or operator.maps.shape[-3]:
+        forced = moment + state[..., :, None] * state[..., None, :]
+    return _carried(operator, moment, forced, _read(moment, f) + seen.square())
+
+
+def _carried(operator: Operator, clean: Tensor | None, noisy: Tensor, read: Tensor) -> Tensor:
+    """Return J P J^T of a clean P, if any, and what noise adds to it that finds another P.
+
+    Both (..., N, N); `read` (..., Q) is what the readers find.
+    """
+    j, k, maps = operator.jacobian, operator.directions, operator.maps
+    variance = (operator.weights @ read[..., None])[..., 0]
+    parts = [] if clean is None else [clean]
+    if operator.scale != 1:
+        parts.append((operator.scale - 1) * noisy)
+    # Noise that enters through the state itself takes the same way as the rest.
+    through_state = k is j
+    if through_state:
+        parts.append(torch.diag_embed(variance))
+    found = []
+    if parts:
+        found.append(j @ functools.reduce(torch.add, parts) @ j.mT)
+    if not through_state and k.shape[-1]:
+        found.append((k * variance[..., None, :]) @ k.mT)
+    if maps.shape[-3]:
+        found.append((maps @ noisy[..., None, :, :] @ maps.mT).sum(-3))
+    return functools.reduce(torch.add, found) if found else torch.zeros_like(noisy)
 
 
 def adjoint(operator: Operator, moment: Tensor) -> Tensor:
@@ -115,6 +136,27 @@ def reading_vectors(operator: Operator) -> Tensor:
         return operator.readers
     j = operator.jacobian
     return torch.eye(j.shape[-1], dtype=j.dtype, device=j.device)
+
+
+def whole_vectors(operator: Operator) -> Operator:
+    """Return the operator with every matrix filled up with zeros, so that it acts on larger P.
+
+    Products of matrices that fill whole vectors do not depend on a matrix's place in a batch.
+    """
+    filled = {
+        name: _filled(tensor)
+        for name in ("jacobian", "directions", "weights", "readers", "maps")
+        if (tensor := getattr(operator, name)) is not None
+    }
+    if operator.directions is operator.jacobian:
+        filled["directions"] = filled["jacobian"]
+    return operator._replace(**filled)
+
+
+def _filled(matrices: Tensor) -> Tensor:
+    """Fill (..., A, B) up with zeros to whole vectors, the longest there are."""
+    rows, columns = (-size % 16 for size in matrices.shape[-2:])
+    return torch.nn.functional.pad(matrices, (0, columns, 0, rows)) if rows or columns else matrices
 
 
 def _read(moment: Tensor, vectors: Tensor | None) -> Tensor:
