@@ -81,20 +81,21 @@ def growth_rate(steps: Iterable[Operator], settle: int = 0) -> Tensor:
     Source: the theory, section 5; Arnold, Random Dynamical Systems (1998), moment Lyapunov
     exponents.
     """
-    logs = log_growth(steps)
-    if len(logs) <= settle:
-        raise ValueError(f"{len(logs)} steps leave none after {settle} to settle")
-    rate = logs[settle:].mean(0)
+    sizes = log_traces(steps)
+    count = len(sizes)
+    if count <= settle:
+        raise ValueError(f"{count} steps leave none after {settle} to settle")
+    rate = (sizes[-1] - (sizes[settle - 1] if settle else 0)) / (count - settle)
     if not rate.isfinite().all():
         raise ValueError("the second moment vanishes, overflows or is not a number")
     return rate
 
 
-def log_growth(steps: Iterable[Operator]) -> Tensor:
-    """Return the log growth of tr P at each step under P' = L_t(P): (T, ...), from P = I.
+def log_traces(steps: Iterable[Operator]) -> list[Tensor]:
+    """Return log tr P after each step under P' = L_t(P), from P of trace 1 alike in all directions.
 
-    Operators of successive steps with leading dimensions (...). Where P vanishes the growth is
-    minus infinity from then on, and has no gradient.
+    Operators of successive steps with leading dimensions (...) -> (...) for each step. Where P
+    vanishes it is minus infinity from then on, and has no gradient.
     """
     logs = []
     moment: Tensor | None = None
@@ -102,14 +103,18 @@ def log_growth(steps: Iterable[Operator]) -> Tensor:
         if moment is None:
             j = operator.jacobian
             n = j.shape[-1]
-            moment = (torch.eye(n, dtype=j.dtype, device=j.device) / n).expand(j.shape).contiguous()
+            moment = torch.eye(n, dtype=j.dtype, device=j.device).expand(j.shape) / n
+            scale = moment.new_zeros(moment.shape[:-2])
         moment = operators.apply(operator, moment)
         trace = torch.diagonal(moment, dim1=-2, dim2=-1).sum(-1)
         vanished = trace == 0
-        divisor = torch.where(vanished, torch.ones_like(trace), trace)
-        moment = moment / divisor[..., None, None]
-        logs.append(torch.where(vanished, -torch.inf, divisor.log()))
-    return torch.stack(logs) if logs else torch.zeros(0)
+        size = torch.where(vanished, torch.ones_like(trace), trace)
+        logs.append(torch.where(vanished, -torch.inf, size.log() + scale))
+        # L is linear: what a constant factor takes from P is given back to its logarithm.
+        factor = 1 / size.detach()
+        moment = moment * factor[..., None, None]
+        scale = scale - factor.log()
+    return logs
 
 
 def output_variance(parameters: Parameters, moment: Tensor) -> Tensor:

@@ -138,13 +138,13 @@ def reading_vectors(operator: Operator) -> Tensor:
     return torch.eye(j.shape[-1], dtype=j.dtype, device=j.device)
 
 
-def whole_vectors(operator: Operator) -> Operator:
+def whole_vectors(operator: Operator, unit: int = 16) -> Operator:
     """Return the operator with every matrix filled up with zeros, so that it acts on larger P.
 
-    Products of matrices that fill whole vectors do not depend on a matrix's place in a batch.
+    Sizes become multiples of `unit`. Products of matrices that fill whole vectors do not depend on a matrix's place in a batch.
     """
     filled = {
-        name: _filled(tensor)
+        name: _filled(tensor, unit)
         for name in ("jacobian", "directions", "weights", "readers", "maps")
         if (tensor := getattr(operator, name)) is not None
     }
@@ -153,9 +153,9 @@ def whole_vectors(operator: Operator) -> Operator:
     return operator._replace(**filled)
 
 
-def _filled(matrices: Tensor) -> Tensor:
-    """Fill (..., A, B) up with zeros to whole vectors, the longest there are."""
-    rows, columns = (-size % 16 for size in matrices.shape[-2:])
+def _filled(matrices: Tensor, unit: int) -> Tensor:
+    """Fill (..., A, B) up with zeros to multiples of a unit."""
+    rows, columns = (-size % unit for size in matrices.shape[-2:])
     return torch.nn.functional.pad(matrices, (0, columns, 0, rows)) if rows or columns else matrices
 
 

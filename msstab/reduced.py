@@ -6,6 +6,7 @@ y = M(rho) y with a nonnegative Q x Q matrix M, and the radius is where M's own 
 a stochastic small-gain condition (Willems & Blankenship 1971; the theory, section 4).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -22,15 +23,22 @@ the root is far closer."""
 CHUNK = 1 << 17
 """Complex numbers of the problem at once, so that a large batch stays in the cache."""
 
+VECTOR = 8
+"""Matrices are filled up with zeros to a multiple of this, so that their numbers do not depend on
+their place in a batch; eigenvalues are taken one matrix at a time for the same reason."""
+
 
 class _Problem(NamedTuple):
     """An operator in the eigenbasis of J, and what of M(rho) does not depend on rho.
 
     `driven` (B, N, C) and `read` (B, Q, N) are the directions and readers; `products` (B, N, N)
-    are a lambda_a conj(lambda_b); the rest is over pairs a <= b of modes.
+    are a lambda_a conj(lambda_b), `paired` (B, Z) those of the pairs of modes in `_pairs`, over
+    which `sources` (B, C or Q, Z) and `reads` (B, Q, 2 Z, real) run too. `before` says that the
+    weights are in the sources already.
     """
 
     weights: Tensor
+    before: bool
     driven: Tensor
     read: Tensor
     products: Tensor
@@ -62,14 +70,16 @@ def solve(operator: Operator) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _solve(operator: Operator) -> tuple[Tensor, Tensor, Tensor]:
-    values, modes = torch.linalg.eig(operator.jacobian)
-    inverse, _ = torch.linalg.inv_ex(modes)
+    n = operator.jacobian.shape[-1]
+    values, modes, inverse = _eigenbasis(operator.jacobian)
+    operator = operators.whole_vectors(operator, VECTOR)
     driven = inverse @ operator.directions.to(modes)
     read = operators.reading_vectors(operator).mT.to(modes) @ modes
     clean = operator.scale * values.abs().amax(-1).square()
     problem = _problem(operator, values, driven, read)
+    leading = values.abs().argmax(-1)
     if operator.directions.shape[-1]:
-        radius, right, left = _root(operator, problem, clean)
+        radius, right, left = _root(operator, problem, clean, _guess(problem, values, leading))
     else:
         radius = clean
         right = left = clean.new_zeros(len(clean), operator.weights.shape[-1])
@@ -77,7 +87,6 @@ def _solve(operator: Operator) -> tuple[Tensor, Tensor, Tensor]:
     source, target = _sources(problem, right, left)
     resolvent = 1 / (radius[:, None, None] - problem.products)
     # Where noise adds nothing to the radius, the eigenmatrices are those of J's leading mode.
-    leading = values.abs().argmax(-1)
     alone = torch.zeros_like(resolvent)
     alone[torch.arange(len(alone)), leading, leading] = 1
     noisy = (radius > clean)[:, None, None]
@@ -85,28 +94,67 @@ def _solve(operator: Operator) -> tuple[Tensor, Tensor, Tensor]:
     left_modes = torch.where(noisy, resolvent.conj() * target, alone)
     return (
         radius,
-        _normalised((modes @ right_modes @ modes.mH).real),
-        _normalised((inverse.mH @ left_modes @ inverse).real),
+        _normalised((modes @ right_modes @ modes.mH).real[:, :n, :n]),
+        _normalised((inverse.mH @ left_modes @ inverse).real[:, :n, :n]),
     )
+
+
+def _eigenbasis(jacobian: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return eigenvalues (B, N'), modes and their inverse (B, N', N'), N filled up to `VECTOR`."""
+    room = -jacobian.shape[-1] % VECTOR
+    each = []
+    for matrix in jacobian:
+        values, modes = torch.linalg.eig(matrix.clone())
+        each.append((values, modes, torch.linalg.inv_ex(modes)[0]))
+    values, modes, inverse = (torch.stack(tensors) for tensors in zip(*each, strict=True))
+    pad = torch.nn.functional.pad
+    return pad(values, (0, room)), *(pad(m, (0, room, 0, room)) for m in (modes, inverse))  # type: ignore[return-value]
+
+
+def _pairs(first: Tensor, second: Tensor) -> Tensor:
+    """Return first_a conj(second_b) for pairs of modes: (..., N) twice -> (..., Z).
+
+    The pairs are a and a + k, counted round, for k from 0 to N / 2: each unordered pair once, and
+    those half-way round twice. N is even.
+    """
+    n = first.shape[-1]
+    round_again = torch.cat([second.conj(), second.conj()[..., : n // 2]], -1)
+    return (first[..., None, :] * round_again.unfold(-1, n, 1)).flatten(-2)
 
 
 def _problem(operator: Operator, values: Tensor, driven: Tensor, read: Tensor) -> _Problem:
     n = values.shape[-1]
-    a, b = torch.triu_indices(n, n, device=values.device)
     # A Hermitian form is its diagonal and twice the real part of the pairs above it.
-    twice = torch.where(a == b, 1.0, 2.0).to(operator.jacobian)
-    pairs = driven[:, a] * driven[:, b].conj() * twice[:, None]
-    reads = read[:, :, a] * read[:, :, b].conj()
-    products = operator.scale * values[:, :, None] * values.conj()[:, None, :]
+    twice = torch.full((n // 2 + 1, n), 2.0).to(operator.jacobian)
+    twice[0] = twice[-1] = 1
+    sources = _pairs(driven.mT.contiguous(), driven.mT)
+    sources *= twice.flatten()
+    before = driven.shape[-1] > read.shape[-2]
+    if before:
+        sources = torch.view_as_complex(
+            (operator.weights.mT @ torch.view_as_real(sources).flatten(-2)).unflatten(-1, (-1, 2))
+        )
     return _Problem(
         operator.weights,
+        before,
         driven,
         read,
-        products,
-        products[:, a, b],
-        pairs @ operator.weights.to(pairs),
-        torch.cat([reads.real, -reads.imag], -1),
+        operator.scale * values[:, :, None] * values.conj()[:, None, :],
+        operator.scale * _pairs(values, values),
+        sources,
+        torch.view_as_real(_pairs(read, read).conj_physical()).flatten(-2),
     )
+
+
+def _guess(problem: _Problem, values: Tensor, leading: Tensor) -> Tensor:
+    """Return what noise adds to the radius in first order, through J's leading mode alone: (B,)."""
+    every = torch.arange(len(values), device=values.device)
+    drive = problem.driven[every, leading].abs().square()
+    sight = problem.read[every, :, leading].abs().square()
+    seen = (problem.weights @ sight[..., None])[..., 0]
+    # A complex mode comes with its conjugate, and each drives both.
+    both = torch.where(values[every, leading].imag == 0, 1.0, 2.0).to(seen)
+    return both * (drive * seen).sum(-1)
 
 
 def _sources(problem: _Problem, right: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
@@ -116,34 +164,33 @@ def _sources(problem: _Problem, right: Tensor, left: Tensor) -> tuple[Tensor, Te
     return source, problem.read.mH @ (left[..., None] * problem.read)
 
 
-def _root(operator: Operator, problem: _Problem, clean: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _root(
+    operator: Operator, problem: _Problem, clean: Tensor, first: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the root of r(M(rho)) = 1 by Newton's method, with M's right and left vectors there.
 
     In 1 / r(M(rho)), which increases with rho and is 0 at the clean radius, where M has its pole;
-    for a single mode it is a straight line. dM / d rho needs no second matrix, for
-    x^T M' y = -<S, P> (`_sources`).
+    for a single mode it is a straight line. `first` is a guess of the root's distance from it.
     """
     n = operator.jacobian.shape[-1]
     channels = operator._replace(scale=1.0)
     identity = torch.eye(n).to(operator.jacobian)
     strength = torch.diagonal(operators.added(channels, identity), dim1=-2, dim2=-1).mean(-1)
     below, above = clean, torch.full_like(clean, torch.inf)
-    radius = clean + strength
+    radius = clean + torch.maximum(first, 0.01 * strength)
     # Without any noise, or noise that the leading mode does not meet, there may be no root.
     floor = clean * (1 + 1e-12)
     finished = torch.zeros_like(clean, dtype=torch.bool)
     right = left = clean.new_ones(len(clean), problem.weights.shape[-1])
     for _ in range(MOST_STEPS):
-        root, *vectors = _perron(_small(problem, radius))
+        small, slope = _small(problem, radius)
+        root, *vectors = _perron(small)
         # What has converged stays as it is, however long the others of the batch take.
         right, left = (
             torch.where(finished[:, None], kept, new)
             for kept, new in zip((right, left), vectors, strict=True)
         )
-        source, target = _sources(problem, right, left)
-        resolvent = 1 / (radius[:, None, None] - problem.products)
-        fall = (target.conj() * resolvent.square() * source).real.sum((-2, -1))
-        fall = fall / (left * right).sum(-1)
+        fall = slope(left, right) / (left * right).sum(-1)
         guess = radius + root * (root - 1) / fall
         # M changes on the scale of the distance from its pole.
         scale = torch.maximum(TOLERANCE * (radius - clean), 1e-14 * radius)
@@ -163,11 +210,25 @@ def _root(operator: Operator, problem: _Problem, clean: Tensor) -> tuple[Tensor,
     return torch.where(radius <= floor, clean, radius), right, left
 
 
-def _small(problem: _Problem, radius: Tensor) -> Tensor:
-    """Return M(rho): (B, Q, Q)."""
-    weighted = problem.sources * (1 / (radius[:, None] - problem.paired))[..., None]
-    found = problem.reads @ torch.cat([weighted.real, weighted.imag], -2)
-    return found.nan_to_num().clamp_min(0)
+def _small(
+    problem: _Problem, radius: Tensor
+) -> tuple[Tensor, Callable[[Tensor, Tensor], Tensor]]:
+    """Return M(rho) (B, Q, Q), and x^T (-dM / d rho) y as a function of x and y (B, Q)."""
+    resolvent = 1 / (radius[:, None] - problem.paired)
+
+    def read(weighted: Tensor) -> Tensor:
+        found = problem.reads @ torch.view_as_real(weighted).flatten(-2).mT
+        return found if problem.before else found @ problem.weights
+
+    def slope(left: Tensor, right: Tensor) -> Tensor:
+        variance = right if problem.before else (problem.weights @ right[..., None])[..., 0]
+        through = (left[:, None, :] @ problem.reads)[:, 0].unflatten(-1, (-1, 2))
+        towards = variance[:, None, :] @ torch.view_as_real(problem.sources).flatten(-2)
+        moved = torch.view_as_complex(towards[:, 0].unflatten(-1, (-1, 2))) * resolvent.square()
+        return (through * torch.view_as_real(moved)).sum((-2, -1))
+
+    found = read(problem.sources * resolvent[:, None, :])
+    return found.nan_to_num().clamp_min(0), slope
 
 
 def _perron(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -178,13 +239,17 @@ def _perron(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     size = matrix.sum(-1).amax(-1, keepdim=True)[..., None].clamp_min(1e-300)
     power = matrix / size + 0.1 * torch.eye(matrix.shape[-1]).to(matrix)
+    finished = torch.zeros(len(matrix), dtype=torch.bool, device=matrix.device)
     for _ in range(MOST_ROUNDS):
         before = power
         # Three at a time, for a check costs more than a product of small matrices.
         for _ in range(3):
             power = power @ power
         power = power / power.amax((-2, -1), keepdim=True)
-        if (power - before).abs().amax() < 1e-14:
+        close = (power - before).abs().amax((-2, -1)) < 1e-14
+        power = torch.where(finished[:, None, None], before, power)
+        finished = finished | close
+        if finished.all():
             break
     right, left = power.sum(-1), power.sum(-2)
     image = (matrix @ right[..., None])[..., 0]

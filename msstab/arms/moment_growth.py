@@ -36,9 +36,11 @@ def moment_growth_closed(step: Step) -> Penalty:
 
 def _hinge(step: Step, *, closed_loop: bool) -> Penalty:
     drawn = sample_sequences(step, SEQUENCES, WINDOW)
-    growth = moments.log_growth(operators_along(step, drawn, closed_loop=closed_loop))
-    settle = min(SETTLE, len(growth) - 1)
-    rate, limit = growth[settle:].mean(0), math.log(step.target)
+    sizes = moments.log_traces(operators_along(step, drawn, closed_loop=closed_loop))
+    settle = min(SETTLE, len(sizes) - 1)
+    start = sizes[settle - 1] if settle else torch.zeros_like(sizes[0])
+    vanished, limit = sizes[-1] == -torch.inf, math.log(step.target)
+    rate = (sizes[-1] - start) / (len(sizes) - settle)
     # A diverged model's NaN stays one; a moment that vanishes closes the hinge.
-    excess = torch.where(rate <= limit, torch.zeros_like(rate), rate - limit)
+    excess = torch.where(vanished | (rate <= limit), torch.zeros_like(rate), rate - limit)
     return Penalty(excess.mean(1), (excess > 0).to(rate).mean(1))
