@@ -16,11 +16,11 @@ from msstab import operators
 from msstab.operators import Operator
 
 MOST_STEPS, MOST_ROUNDS = 60, 20
-TOLERANCE = 1e-9
+TOLERANCE = 1e-8
 """Last Newton step, relative to the distance from the pole; the method squares the error, so that
 the root is far closer."""
 
-CHUNK = 1 << 17
+CHUNK = 1 << 18
 """Complex numbers of the problem at once, so that a large batch stays in the cache."""
 
 VECTOR = 8
@@ -118,8 +118,9 @@ def _pairs(first: Tensor, second: Tensor) -> Tensor:
     those half-way round twice. N is even.
     """
     n = first.shape[-1]
-    round_again = torch.cat([second.conj(), second.conj()[..., : n // 2]], -1)
-    return (first[..., None, :] * round_again.unfold(-1, n, 1)).flatten(-2)
+    second = second.conj().resolve_conj()
+    round_again = torch.cat([second, second[..., : n // 2]], -1)
+    return (first.resolve_conj()[..., None, :] * round_again.unfold(-1, n, 1)).flatten(-2)
 
 
 def _problem(operator: Operator, values: Tensor, driven: Tensor, read: Tensor) -> _Problem:
@@ -142,7 +143,7 @@ def _problem(operator: Operator, values: Tensor, driven: Tensor, read: Tensor) -
         operator.scale * values[:, :, None] * values.conj()[:, None, :],
         operator.scale * _pairs(values, values),
         sources,
-        torch.view_as_real(_pairs(read, read).conj_physical()).flatten(-2),
+        torch.view_as_real(_pairs(read.conj(), read.conj())).flatten(-2),
     )
 
 
@@ -177,13 +178,14 @@ def _root(
     identity = torch.eye(n).to(operator.jacobian)
     strength = torch.diagonal(operators.added(channels, identity), dim1=-2, dim2=-1).mean(-1)
     below, above = clean, torch.full_like(clean, torch.inf)
-    radius = clean + torch.maximum(first, 0.01 * strength)
+    radius = clean + torch.where(first > 1e-9 * strength, first, 0.01 * strength)
     # Without any noise, or noise that the leading mode does not meet, there may be no root.
     floor = clean * (1 + 1e-12)
     finished = torch.zeros_like(clean, dtype=torch.bool)
     right = left = clean.new_ones(len(clean), problem.weights.shape[-1])
+    room = torch.empty_like(problem.sources)
     for _ in range(MOST_STEPS):
-        small, slope = _small(problem, radius)
+        small, slope = _small(problem, radius, room)
         root, *vectors = _perron(small)
         # What has converged stays as it is, however long the others of the batch take.
         right, left = (
@@ -211,23 +213,25 @@ def _root(
 
 
 def _small(
-    problem: _Problem, radius: Tensor
+    problem: _Problem, radius: Tensor, room: Tensor
 ) -> tuple[Tensor, Callable[[Tensor, Tensor], Tensor]]:
-    """Return M(rho) (B, Q, Q), and x^T (-dM / d rho) y as a function of x and y (B, Q)."""
-    resolvent = 1 / (radius[:, None] - problem.paired)
+    """Return M(rho) (B, Q, Q), and x^T (-dM / d rho) y as a function of x and y (B, Q).
 
-    def read(weighted: Tensor) -> Tensor:
-        found = problem.reads @ torch.view_as_real(weighted).flatten(-2).mT
-        return found if problem.before else found @ problem.weights
+    `room` is memory in the shape of the sources.
+    """
+    resolvent = 1 / (radius[:, None] - problem.paired)
+    weighted = torch.mul(problem.sources, resolvent[:, None, :], out=room)
+    found = torch.bmm(problem.reads, torch.view_as_real(weighted).flatten(-2).mT)
+    if not problem.before:
+        found = torch.bmm(found, problem.weights)
 
     def slope(left: Tensor, right: Tensor) -> Tensor:
-        variance = right if problem.before else (problem.weights @ right[..., None])[..., 0]
-        through = (left[:, None, :] @ problem.reads)[:, 0].unflatten(-1, (-1, 2))
-        towards = variance[:, None, :] @ torch.view_as_real(problem.sources).flatten(-2)
-        moved = torch.view_as_complex(towards[:, 0].unflatten(-1, (-1, 2))) * resolvent.square()
-        return (through * torch.view_as_real(moved)).sum((-2, -1))
+        entering = right[..., None] if problem.before else torch.bmm(problem.weights, right[..., None])
+        seen = torch.bmm(left[:, None, :], problem.reads)
+        moved = torch.bmm(entering.mT, torch.view_as_real(problem.sources).flatten(-2))
+        moved = torch.view_as_complex(moved[:, 0].unflatten(-1, (-1, 2))) * resolvent.square()
+        return (seen[:, 0] * torch.view_as_real(moved).flatten(-2)).sum(-1)
 
-    found = read(problem.sources * resolvent[:, None, :])
     return found.nan_to_num().clamp_min(0), slope
 
 
@@ -244,9 +248,10 @@ def _perron(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         before = power
         # Three at a time, for a check costs more than a product of small matrices.
         for _ in range(3):
-            power = power @ power
+            power = torch.bmm(power, power)
         power = power / power.amax((-2, -1), keepdim=True)
-        close = (power - before).abs().amax((-2, -1)) < 1e-14
+        # The deviation from the limit has been squared three times since `before`.
+        close = (power - before).abs().amax((-2, -1)) < 1e-4
         power = torch.where(finished[:, None, None], before, power)
         finished = finished | close
         if finished.all():
