@@ -10,7 +10,7 @@ direction k_c with a variance that is read from P; the maps B_m are noises that 
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,6 +30,10 @@ class Operator(NamedTuple):
     weights: Tensor
     readers: Tensor | None
     maps: Tensor
+
+
+CORE = {"jacobian": 2, "directions": 2, "weights": 2, "readers": 2, "maps": 3}
+"""An operator's tensors, and how many dimensions each has besides the leading ones."""
 
 
 def noiseless(jacobian: Tensor) -> Operator:
@@ -141,11 +145,12 @@ def reading_vectors(operator: Operator) -> Tensor:
 def whole_vectors(operator: Operator, unit: int = 16) -> Operator:
     """Return the operator with every matrix filled up with zeros, so that it acts on larger P.
 
-    Sizes become multiples of `unit`. Products of matrices that fill whole vectors do not depend on a matrix's place in a batch.
+    Sizes become multiples of `unit`. Products of matrices that fill whole vectors do not depend
+    on a matrix's place in a batch.
     """
-    filled = {
+    filled: dict[str, Any] = {
         name: _filled(tensor, unit)
-        for name in ("jacobian", "directions", "weights", "readers", "maps")
+        for name in CORE
         if (tensor := getattr(operator, name)) is not None
     }
     if operator.directions is operator.jacobian:

@@ -132,9 +132,7 @@ def _problem(operator: Operator, values: Tensor, driven: Tensor, read: Tensor) -
     sources *= twice.flatten()
     before = driven.shape[-1] > read.shape[-2]
     if before:
-        sources = torch.view_as_complex(
-            (operator.weights.mT @ torch.view_as_real(sources).flatten(-2)).unflatten(-1, (-1, 2))
-        )
+        sources = _complex(operator.weights.mT @ torch.view_as_real(sources).flatten(-2))
     return _Problem(
         operator.weights,
         before,
@@ -226,10 +224,12 @@ def _small(
         found = torch.bmm(found, problem.weights)
 
     def slope(left: Tensor, right: Tensor) -> Tensor:
-        entering = right[..., None] if problem.before else torch.bmm(problem.weights, right[..., None])
+        entering = (
+            right[..., None] if problem.before else torch.bmm(problem.weights, right[..., None])
+        )
         seen = torch.bmm(left[:, None, :], problem.reads)
         moved = torch.bmm(entering.mT, torch.view_as_real(problem.sources).flatten(-2))
-        moved = torch.view_as_complex(moved[:, 0].unflatten(-1, (-1, 2))) * resolvent.square()
+        moved = _complex(moved[:, 0]) * resolvent.square()
         return (seen[:, 0] * torch.view_as_real(moved).flatten(-2)).sum(-1)
 
     return found.nan_to_num().clamp_min(0), slope
@@ -259,6 +259,11 @@ def _perron(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     right, left = power.sum(-1), power.sum(-2)
     image = (matrix @ right[..., None])[..., 0]
     return (left * image).sum(-1) / (left * right).sum(-1), right, left
+
+
+def _complex(interleaved: Tensor) -> Tensor:
+    """Return the complex numbers whose real and imaginary parts take turns: (..., 2 Z) -> (..., Z)."""
+    return torch.view_as_complex(interleaved.reshape(*interleaved.shape[:-1], -1, 2))
 
 
 def _normalised(matrix: Tensor) -> Tensor:

@@ -35,10 +35,6 @@ RESIDUAL = 1e-8
 """Largest relative residual of an eigenmatrix; the radius errs by about the square of that."""
 
 
-CORE = {"directions": 2, "jacobian": 2, "weights": 2, "readers": 2, "maps": 3}
-"""Dimensions of an operator's tensors besides the leading ones."""
-
-
 class Eigen(NamedTuple):
     """The radius (...) and its right and left eigenmatrices (..., N, N), of trace 1."""
 
@@ -69,7 +65,8 @@ def spectral_radius(operator: Operator, method: Method = "auto") -> Tensor:
 def is_simple(eigen: Eigen) -> Tensor:
     """Return where the radius is known and no defective eigenvalue, so that it has a gradient."""
     size = torch.linalg.matrix_norm(eigen.left) * torch.linalg.matrix_norm(eigen.right)
-    return _inner(eigen.left, eigen.right).abs() > 1e-10 * size
+    simple: Tensor = _inner(eigen.left, eigen.right).abs() > 1e-10 * size
+    return simple
 
 
 def with_gradient(operator: Operator, eigen: Eigen) -> Tensor:
@@ -154,8 +151,8 @@ def quick_eigenmatrices(operator: Operator) -> Eigen:
 
 def _flatten(operator: Operator) -> tuple[Operator, torch.Size]:
     """Return the operator in double precision with one leading dimension, and the original's."""
-    given = {name: t for name in CORE if (t := getattr(operator, name)) is not None}
-    shapes = [tensor.shape[: -CORE[name]] for name, tensor in given.items()]
+    given = {name: t for name in operators.CORE if (t := getattr(operator, name)) is not None}
+    shapes = [tensor.shape[: -operators.CORE[name]] for name, tensor in given.items()]
     leading = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
     flat = _double(operator, leading)
     if not all(bool(getattr(flat, name).isfinite().all()) for name in given):
@@ -173,7 +170,7 @@ def _double(operator: Operator, leading: torch.Size) -> Operator:
             .double()
             .expand(*leading, *tensor.shape[-core:])
             .reshape(leading.numel(), *tensor.shape[-core:])
-            for name, core in CORE.items()
+            for name, core in operators.CORE.items()
             if (tensor := getattr(operator, name)) is not None
         }
     )

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from msstab import cells, operators, spectral
+from msstab.arms.lazily import lazily
 from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import sample_states
 from msstab.operators import Operator
@@ -17,6 +18,7 @@ relative to the target's power."""
 
 
 @arm(strengths=(0.0, 0.1, 1.0))
+@lazily
 def lifted_radius(step: Step) -> Penalty:
     """Hinge on log(rho(L) / target) at sampled states of the clean run, L exact for the noise.
 
@@ -62,7 +64,7 @@ def _select(operator: Operator, where: Tensor) -> Operator:
     """Return the chosen elements (B,) of an operator with leading dimensions (M, K)."""
     chosen = {
         name: tensor.expand(*where.shape, *tensor.shape[-core:])[where]
-        for name, core in spectral.CORE.items()
+        for name, core in operators.CORE.items()
         if (tensor := getattr(operator, name)) is not None
     }
     return operator._replace(**chosen)
@@ -73,7 +75,7 @@ def _radius(operator: Operator) -> Tensor:
     double = operator._replace(
         **{
             name: tensor.double()
-            for name in spectral.CORE
+            for name in operators.CORE
             if (tensor := getattr(operator, name)) is not None
         }
     )

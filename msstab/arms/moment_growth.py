@@ -5,6 +5,7 @@ import math
 import torch
 
 from msstab import moments
+from msstab.arms.lazily import lazily
 from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import sample_sequences
 from msstab.arms.trajectory import operators_along
@@ -15,6 +16,7 @@ these let P forget that it began as the identity."""
 
 
 @arm(strengths=(0.0, 0.1, 1.0))
+@lazily
 def moment_growth(step: Step) -> Penalty:
     """Hinge on the growth rate of tr P under P' = L_t(P), in nats a step above log(target).
 
@@ -26,6 +28,7 @@ def moment_growth(step: Step) -> Penalty:
 
 
 @arm(strengths=(0.0, 0.1, 1.0))
+@lazily
 def moment_growth_closed(step: Step) -> Penalty:
     """`moment_growth` with forecasts fed back as inputs: J_cl = J + J_x W_o (theory, section 2).
 

@@ -1,41 +1,44 @@
 """Second-moment operators along sampled sequences, in a form that arms can afford."""
 
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
 from msstab import cells, moments, operators
 from msstab.arms.registry import Step
 from msstab.arms.sampling import Sequences
 from msstab.operators import Operator
 
 
-def operators_along(
-    step: Step, drawn: Sequences, *, closed_loop: bool = False
-) -> list[Operator]:
+def operators_along(step: Step, drawn: Sequences, *, closed_loop: bool = False) -> list[Operator]:
     """Return the operator of each of W steps, leading dimensions (M, K), N in whole vectors.
 
     The operators of `moments.linearisations`, but with all steps linearised at once and filled up
     by `operators.whole_vectors`. Raises ValueError for a closed loop whose outputs are not its
     inputs.
     """
-    length, models, _, count = drawn.states.shape
+    length, count = drawn.states.shape[0], drawn.states.shape[-1]
     places = drawn.flat()
     linearised = cells.linearise(step.parameters, places.states, places.inputs)
     if closed_loop:
         linearised = moments.feed_back(step.parameters, linearised)
     together = operators.whole_vectors(step.noise.operator(linearised, step.sigma))
-
-    def apart(tensor, core):
-        """Split (M, W K, ...) into W times (M, K, ...); what has no such dimension stays."""
-        if tensor is None or tensor.dim() <= core or tensor.shape[1] == 1 != length * count:
-            return [tensor] * length
-        return tensor.unflatten(1, (length, count)).unbind(1)
-
-    parts = {
-        name: apart(getattr(together, name), core)
-        for name, core in (
-            *(("jacobian", 2), ("directions", 2), ("weights", 2), ("readers", 2), ("maps", 3)),
-        )
+    parts: dict[str, Any] = {
+        name: _apart(tensor, core, length, count)
+        for name, core in operators.CORE.items()
+        if (tensor := getattr(together, name)) is not None
     }
     if together.directions is together.jacobian:
         parts["directions"] = parts["jacobian"]
     return [
         together._replace(**{name: part[t] for name, part in parts.items()}) for t in range(length)
     ]
+
+
+def _apart(tensor: Tensor, core: int, length: int, count: int) -> Sequence[Tensor]:
+    """Split (M, W K, ...) into W times (M, K, ...); what is the same at all steps stays whole."""
+    places = tensor.shape[1] if tensor.dim() == core + 2 else 1
+    if places == 1:
+        return [tensor] * length
+    return tensor.reshape(tensor.shape[0], length, count, *tensor.shape[2:]).unbind(1)

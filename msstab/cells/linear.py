@@ -26,7 +26,7 @@ class Linearisation(NamedTuple):
 
 def diagonals(slopes: Sequence[Tensor]) -> Tensor:
     """Return the blocks diag(slope) side by side: G times (M, B, H) -> (M, B, H, GH)."""
-    together = torch.stack(slopes, dim=-2)
+    together = torch.stack(list(slopes), dim=-2)
     *leading, gates, hidden = together.shape
     blocks = together.new_zeros(*leading, hidden, gates, hidden)
     torch.diagonal(blocks, dim1=-3, dim2=-1).copy_(together)
