@@ -262,7 +262,7 @@ def _perron(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _complex(interleaved: Tensor) -> Tensor:
-    """Return the complex numbers whose real and imaginary parts take turns: (..., 2 Z) -> (..., Z)."""
+    """Return complex numbers whose real and imaginary parts take turns: (..., 2 Z) -> (..., Z)."""
     return torch.view_as_complex(interleaved.reshape(*interleaved.shape[:-1], -1, 2))
 
 

@@ -15,8 +15,8 @@ def lazily(penalise: Callable[[Step], Penalty]) -> Callable[[Step], Penalty]:
     """Evaluate a penalty at every `EVERY`-th step, the first included, `EVERY` times as strongly.
 
     A decorator. The mean over the steps stays the same; in between the penalty is zero and counts
-    as active where it last was. Source: lazy regularisation (Karras et al. 2020, Analyzing and Improving the Image
-    Quality of StyleGAN, appendix B).
+    as active where it last was. Source: lazy regularisation (Karras et al. 2020, Analyzing and
+    Improving the Image Quality of StyleGAN, appendix B).
     """
 
     @functools.wraps(penalise)

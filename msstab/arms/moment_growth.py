@@ -5,6 +5,7 @@ import math
 import torch
 
 from msstab import moments
+from msstab.arms.company import never_alone
 from msstab.arms.lazily import lazily
 from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import sample_sequences
@@ -15,7 +16,8 @@ SEQUENCES, WINDOW, SETTLE = 1, 12, 4
 these let P forget that it began as the identity."""
 
 
-@arm(strengths=(0.0, 0.1, 1.0))
+@arm(strengths=(0.0, 1.0, 10.0))
+@never_alone
 @lazily
 def moment_growth(step: Step) -> Penalty:
     """Hinge on the growth rate of tr P under P' = L_t(P), in nats a step above log(target).
@@ -27,7 +29,8 @@ def moment_growth(step: Step) -> Penalty:
     return _hinge(step, closed_loop=False)
 
 
-@arm(strengths=(0.0, 0.1, 1.0))
+@arm(strengths=(0.0, 0.01, 0.1))
+@never_alone
 @lazily
 def moment_growth_closed(step: Step) -> Penalty:
     """`moment_growth` with forecasts fed back as inputs: J_cl = J + J_x W_o (theory, section 2).

@@ -3,6 +3,7 @@
 import torch
 
 from msstab import operators
+from msstab.arms.company import never_alone
 from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import sample_sequences
 from msstab.arms.trajectory import operators_along
@@ -12,6 +13,7 @@ SEQUENCES, WINDOW = 1, 8
 
 
 @arm(strengths=(0.0, 0.1, 1.0))
+@never_alone
 def output_variance(step: Step) -> Penalty:
     """E[tr W_o P_T W_o^T], with P' = L_t(P) + Q_t from P = 0 before the last `WINDOW` steps.
 
