@@ -5,7 +5,6 @@ from torch import Tensor
 
 from msstab import cells, operators, spectral
 from msstab.arms.company import never_alone
-from msstab.arms.lazily import lazily
 from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import sample_states
 from msstab.operators import Operator
@@ -20,7 +19,6 @@ relative to the target's power."""
 
 @arm(strengths=(0.0, 1.0, 10.0))
 @never_alone
-@lazily
 def lifted_radius(step: Step) -> Penalty:
     """Hinge on log(rho(L) / target) at sampled states of the clean run, L exact for the noise.
 
