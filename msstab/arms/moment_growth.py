@@ -11,7 +11,7 @@ from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import sample_sequences
 from msstab.arms.trajectory import operators_along
 
-SEQUENCES, WINDOW, SETTLE = 1, 12, 4
+SEQUENCES, WINDOW, SETTLE = 1, 10, 2
 """Sequences of each model, their last steps that a step of training looks at, and how many of
 these let P forget that it began as the identity."""
 
