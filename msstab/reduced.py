@@ -78,12 +78,15 @@ def _solve(
 ) -> tuple[float, Real, Real]:
     n = len(jacobian)
     try:
-        values, modes = (array.astype(complex) for array in np.linalg.eig(jacobian))
+        values, modes = np.linalg.eig(jacobian)
         inverse = np.linalg.inv(modes)
     except np.linalg.LinAlgError:
         nothing = np.full((n, n), np.nan)
         return np.nan, nothing, nothing
-    driven, read = inverse @ directions, readers.T @ modes
+    # Without a complex pair they come as real numbers.
+    values, modes, inverse = values.astype(complex), modes.astype(complex), inverse.astype(complex)
+    driven: Complex = np.matmul(inverse, directions, dtype=complex)
+    read: Complex = np.matmul(readers.T, modes, dtype=complex)
     leading = int(np.abs(values).argmax())
     clean = scale * float(np.abs(values[leading]) ** 2)
     # The noise's part of the mean eigenvalue of L(I).
@@ -166,17 +169,20 @@ def _root(problem: _Problem, clean: float, radius: float) -> tuple[float, Real, 
     In 1 / r(M(rho)), which increases with rho and is 0 at the clean radius, where M has its pole;
     for a single mode it is a straight line. Without a root, the clean radius.
     """
-    below, above = clean, np.inf
+    below, above = clean, float("inf")
     # Noise that the leading mode does not meet may leave no root.
     floor = clean * (1 + 1e-12)
     for _ in range(MOST_STEPS):
         resolvent = 1 / (radius - problem.paired)
         root, right, left = _perron(_small(problem, resolvent))
-        fall = _slope(problem, resolvent, right, left) / (left @ right)
-        guess = radius + root * (root - 1) / fall
+        fall = _ratio(_slope(problem, resolvent, right, left), left @ right)
+        guess = radius + _ratio(root * (root - 1), fall)
         # M changes on the scale of the distance from its pole.
         finished = abs(guess - radius) <= max(TOLERANCE * (radius - clean), 1e-14 * radius)
-        below, above = (radius, above) if root > 1 else (below, radius)
+        if root > 1:
+            below = radius
+        else:
+            above = radius
         if not (finished or below < guess < above):
             guess = (below + above) / 2 if np.isfinite(above) else 2 * radius
         radius = guess
@@ -190,7 +196,7 @@ def _small(problem: _Problem, resolvent: Complex) -> Real:
     found = _product(problem.reads, (problem.sources * resolvent).view(float).T)
     if not problem.before:
         found = found @ problem.weights
-    return np.maximum(np.nan_to_num(found), 0)
+    return np.fmax(found, 0)
 
 
 def _slope(problem: _Problem, resolvent: Complex, right: Real, left: Real) -> float:
@@ -217,7 +223,12 @@ def _perron(matrix: Real) -> tuple[float, Real, Real]:
         if np.abs(power - before).max() < 1e-4:
             break
     right, left = power.sum(1), power.sum(0)
-    return float(left @ (matrix @ right)) / float(left @ right), right, left
+    return _ratio(left @ (matrix @ right), left @ right), right, left
+
+
+def _ratio(first: float | Real, second: float | Real) -> float:
+    """Divide, without an error where the second number is zero."""
+    return float(np.divide(first, second))
 
 
 def _product(first: Real, second: Real) -> Real:

@@ -128,9 +128,7 @@ def test_sequences_are_the_ends_of_the_runs(window: int | None) -> None:
 def test_output_variance_is_that_of_the_forced_second_moment(noise: str, cell: str) -> None:
     parameters = networks(2, 3, 2, 2, cell=cell, gain=1.8)
     step = step_of(parameters, noise=noise, sigma=0.3)
-    moment = moments.forced_second_moment(
-        parameters, step.inputs, step.states, NOISES[noise], 0.3
-    )
+    moment = moments.forced_second_moment(parameters, step.inputs, step.states, NOISES[noise], 0.3)
     expected = moments.output_variance(parameters, moment).mean(1)
     penalty = penalty_of("output_variance", step)
     torch.testing.assert_close(penalty.value, expected, rtol=1e-12, atol=0)

@@ -16,7 +16,7 @@ SEQUENCES, WINDOW, SETTLE = 1, 10, 2
 these let P forget that it began as the identity."""
 
 
-@arm(strengths=(0.0, 1.0, 10.0))
+@arm(strengths=(0.0, 0.1, 1.0))
 @never_alone
 @lazily
 def moment_growth(step: Step) -> Penalty:
