@@ -256,6 +256,20 @@ def test_a_closed_hinge_has_exactly_no_gradient(name: str) -> None:
             assert not gradient.any()
 
 
+@every_arm
+@every_noise
+def test_single_precision_is_enough(name: str, noise: str) -> None:
+    found = []
+    for dtype in (torch.float64, torch.float32):
+        parameters = networks(3, 16, gain=2.0, dtype=dtype).require_grad()
+        step = step_of(parameters, noise=noise, target=OPEN, length=12)
+        penalty = penalty_of(name, step).value
+        assert penalty.dtype == dtype
+        found.append([penalty.double(), *(g.double() for g in gradients(parameters, penalty))])
+    for double, single in zip(*found, strict=True):
+        assert (single - double).abs().max() <= 2e-5 * double.abs().max()
+
+
 # ---- company
 
 

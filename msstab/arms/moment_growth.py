@@ -23,8 +23,8 @@ def moment_growth(step: Step) -> Penalty:
     """Hinge on the growth rate of tr P under P' = L_t(P), in nats a step above log(target).
 
     The rate is that of `moments.growth_rate` along the last steps of sampled sequences; the hinge
-    opens for each sequence by itself. Gradients flow through Jacobians and states into the
-    parameters. Source: the theory, section 5.
+    opens for each sequence by itself. Evaluated at some steps of training only, see `lazily`.
+    Gradients flow through Jacobians and states into the parameters. Source: the theory, section 5.
     """
     return _hinge(step, closed_loop=False)
 
