@@ -29,12 +29,14 @@ class Sequences(NamedTuple):
     """K sequences of each model over the last W steps: one `Samples` for each step.
 
     `before` (W, M, S, K) the states before the steps, zero before the first of a whole sequence;
-    `inputs` (W, M, D, K). `states` (W, M, S, K) are those after the steps.
+    `inputs` (W, M, D, K). `states` (W, M, S, K) are those after the steps, and `drawn` (M, K) says
+    which sequences of the batch these are.
     """
 
     before: Tensor
     inputs: Tensor
     states: Tensor
+    drawn: Tensor
 
     def flat(self) -> Samples:
         """Return all steps as W K places, the step varying slowest."""
@@ -72,7 +74,7 @@ def sample_sequences(step: Step, count: int, window: int | None = None) -> Seque
     else:
         states = chosen(step.states, 0)
         run = torch.cat([torch.zeros_like(states[:1]), states])
-    return Sequences(run[:-1], inputs, run[1:])
+    return Sequences(run[:-1], inputs, run[1:], drawn)
 
 
 def _draw(streams: Sequence[np.random.Generator], among: int, count: int) -> Tensor:
