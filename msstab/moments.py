@@ -22,15 +22,26 @@ def linearisations(
     travels through the forecasts: J_cl = J + J_x W_o (theory page, equation (13)).
     Raises ValueError for a closed loop whose outputs are not its inputs.
     """
-    outputs, n_inputs = parameters.weight_out.shape[1], parameters.weight_ih.shape[2]
-    if closed_loop and outputs != n_inputs:
-        raise ValueError(f"{outputs} outputs cannot be fed back as {n_inputs} inputs")
     for x, state in zip(inputs, _before(states), strict=True):
         step = cells.linearise(parameters, state, x)
-        if closed_loop:
-            fed_back = step.inputs @ _readout_of_state(parameters)[:, None]
-            step = step._replace(jacobian=step.jacobian + fed_back)
-        yield step
+        yield feed_back(parameters, step) if closed_loop else step
+
+
+def feed_back(parameters: Parameters, step: Linearisation) -> Linearisation:
+    """Close the loop: the readout of the unperturbed state becomes the step's input.
+
+    Derivatives with leading dimensions (M, B); only `jacobian` changes, J_cl = J + J_x W_o.
+    Raises ValueError for outputs that are not the inputs.
+    """
+    outputs, n_inputs = parameters.weight_out.shape[1], parameters.weight_ih.shape[2]
+    if outputs != n_inputs:
+        raise ValueError(f"{outputs} outputs cannot be fed back as {n_inputs} inputs")
+    readout = _readout_of_state(parameters)[:, None]
+    closed = step.jacobian
+    # Term by term, as in `cells`: the last bits of a product can depend on a model's place.
+    for k in range(n_inputs):
+        closed = closed + step.inputs[..., k, None] * readout[:, :, k, None, :]
+    return step._replace(jacobian=closed)
 
 
 def forced_second_moment(
@@ -84,22 +95,40 @@ def growth_rate(steps: Iterable[Operator], settle: int = 0) -> Tensor:
     Source: theory page, equation (33); Arnold, Random Dynamical Systems (1998), moment
     Lyapunov exponents.
     """
+    sizes = log_traces(steps)
+    count = len(sizes)
+    if count <= settle:
+        raise ValueError(f"{count} steps leave none after {settle} to settle")
+    rate = (sizes[-1] - (sizes[settle - 1] if settle else 0)) / (count - settle)
+    if not rate.isfinite().all():
+        raise ValueError("the second moment vanishes, overflows or is not a number")
+    return rate
+
+
+def log_traces(steps: Iterable[Operator]) -> list[Tensor]:
+    """Return log tr P after each step under P' = L_t(P), from P of trace 1 alike in all directions.
+
+    Operators of successive steps with leading dimensions (...) -> (...) for each step. Where P
+    vanishes it is minus infinity from then on, and has no gradient.
+    """
     logs = []
     moment: Tensor | None = None
     for operator in steps:
         if moment is None:
             j = operator.jacobian
-            moment = torch.eye(j.shape[-1], dtype=j.dtype, device=j.device) / j.shape[-1]
+            n = j.shape[-1]
+            moment = torch.eye(n, dtype=j.dtype, device=j.device).expand(j.shape) / n
+            scale = moment.new_zeros(moment.shape[:-2])
         moment = operators.apply(operator, moment)
         trace = torch.diagonal(moment, dim1=-2, dim2=-1).sum(-1)
-        moment = moment / trace[..., None, None]
-        logs.append(trace.log())
-    if len(logs) <= settle:
-        raise ValueError(f"{len(logs)} steps leave none after {settle} to settle")
-    rate = torch.stack(logs[settle:]).mean(0)
-    if not rate.isfinite().all():
-        raise ValueError("the second moment vanishes, overflows or is not a number")
-    return rate
+        vanished = trace == 0
+        size = torch.where(vanished, torch.ones_like(trace), trace)
+        logs.append(torch.where(vanished, -torch.inf, size.log() + scale))
+        # L is linear: what a constant factor takes from P is given back to its logarithm.
+        factor = 1 / size.detach()
+        moment = moment * factor[..., None, None]
+        scale = scale - factor.log()
+    return logs
 
 
 def output_variance(parameters: Parameters, moment: Tensor) -> Tensor:

@@ -9,7 +9,8 @@ equation (14)). The channels c are noises independent of each other, each of whi
 direction k_c with a variance that is read from P; the maps B_m are noises that many units share.
 """
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,6 +30,10 @@ class Operator(NamedTuple):
     weights: Tensor
     readers: Tensor | None
     maps: Tensor
+
+
+CORE = {"jacobian": 2, "directions": 2, "weights": 2, "readers": 2, "maps": 3}
+"""An operator's tensors, and how many dimensions each has besides the leading ones."""
 
 
 def noiseless(jacobian: Tensor) -> Operator:
@@ -70,20 +75,12 @@ def apply(operator: Operator, moment: Tensor) -> Tensor:
 
     Source: theory page, equation (14).
     """
-    j = operator.jacobian
-    return j @ moment @ j.mT + added(operator, moment)
+    return _carried(operator, moment, moment, _read(moment, operator.readers))
 
 
 def added(operator: Operator, moment: Tensor) -> Tensor:
     """Return what the noise adds to the clean J P J^T: P (..., N, N) -> L(P) - J P J^T."""
-    j, k, maps = operator.jacobian, operator.directions, operator.maps
-    variance = (operator.weights @ _read(moment, operator.readers)[..., None]).mT
-    found = (k * variance) @ k.mT
-    if operator.scale != 1:
-        found = found + (operator.scale - 1) * (j @ moment @ j.mT)
-    if maps.shape[-3]:
-        found = found + (maps @ moment[..., None, :, :] @ maps.mT).sum(-3)
-    return found
+    return _carried(operator, None, moment, _read(moment, operator.readers))
 
 
 def propagate(operator: Operator, moment: Tensor, state: Tensor) -> Tensor:
@@ -91,8 +88,36 @@ def propagate(operator: Operator, moment: Tensor, state: Tensor) -> Tensor:
 
     Source: theory page, equation (2).
     """
-    j = operator.jacobian
-    return j @ moment @ j.mT + added(operator, moment + state[..., :, None] * state[..., None, :])
+    f = operator.readers
+    seen = state if f is None else (f * state[..., :, None]).sum(-2)
+    forced = moment
+    if operator.scale != 1 or operator.maps.shape[-3]:
+        forced = moment + state[..., :, None] * state[..., None, :]
+    return _carried(operator, moment, forced, _read(moment, f) + seen.square())
+
+
+def _carried(operator: Operator, clean: Tensor | None, noisy: Tensor, read: Tensor) -> Tensor:
+    """Return J P J^T of a clean P, if any, and what noise adds to it that finds another P.
+
+    Both (..., N, N); `read` (..., Q) is what the readers find.
+    """
+    j, k, maps = operator.jacobian, operator.directions, operator.maps
+    variance = (operator.weights @ read[..., None])[..., 0]
+    parts = [] if clean is None else [clean]
+    if operator.scale != 1:
+        parts.append((operator.scale - 1) * noisy)
+    # Noise that enters through the state itself takes the same way as the rest.
+    through_state = k is j
+    if through_state:
+        parts.append(torch.diag_embed(variance))
+    found = []
+    if parts:
+        found.append(j @ functools.reduce(torch.add, parts) @ j.mT)
+    if not through_state and k.shape[-1]:
+        found.append((k * variance[..., None, :]) @ k.mT)
+    if maps.shape[-3]:
+        found.append((maps @ noisy[..., None, :, :] @ maps.mT).sum(-3))
+    return functools.reduce(torch.add, found) if found else torch.zeros_like(noisy)
 
 
 def adjoint(operator: Operator, moment: Tensor) -> Tensor:
@@ -128,6 +153,28 @@ def reading_vectors(operator: Operator) -> Tensor:
         return operator.readers
     j = operator.jacobian
     return torch.eye(j.shape[-1], dtype=j.dtype, device=j.device)
+
+
+def whole_vectors(operator: Operator, unit: int = 16) -> Operator:
+    """Return the operator with every matrix filled up with zeros, so that it acts on larger P.
+
+    Sizes become multiples of `unit`. Products of matrices that fill whole vectors do not depend
+    on a matrix's place in a batch.
+    """
+    filled: dict[str, Any] = {
+        name: _filled(tensor, unit)
+        for name in CORE
+        if (tensor := getattr(operator, name)) is not None
+    }
+    if operator.directions is operator.jacobian:
+        filled["directions"] = filled["jacobian"]
+    return operator._replace(**filled)
+
+
+def _filled(matrices: Tensor, unit: int) -> Tensor:
+    """Fill (..., A, B) up with zeros to multiples of a unit."""
+    rows, columns = (-size % unit for size in matrices.shape[-2:])
+    return torch.nn.functional.pad(matrices, (0, columns, 0, rows)) if rows or columns else matrices
 
 
 def _read(moment: Tensor, vectors: Tensor | None) -> Tensor:

@@ -4,39 +4,48 @@ The noise of channels reads Q numbers y_q = f_q^T P f_q from P and feeds them ba
 directions k_c. In the eigenbasis of J the clean part is diagonal, so that rho P = L(P) reduces to
 y = M(rho) y with a nonnegative Q x Q matrix M, and the radius is where M's own Perron root is 1:
 a stochastic small-gain condition (theory page, equation (26); Willems & Blankenship 1971).
+
+Matrices are solved one by one: a batch would wait for its slowest member, and the last bits of
+batched products can depend on a matrix's place.
 """
 
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from msstab import operators
 from msstab.operators import Operator
 
+Real = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
 MOST_STEPS, MOST_ROUNDS = 60, 20
-TOLERANCE = 1e-9
+TOLERANCE = 1e-8
 """Last Newton step, relative to the distance from the pole; the method squares the error, so that
 the root is far closer."""
-
-CHUNK = 1 << 17
-"""Complex numbers of the problem at once, so that a large batch stays in the cache."""
 
 
 class _Problem(NamedTuple):
     """An operator in the eigenbasis of J, and what of M(rho) does not depend on rho.
 
-    `driven` (B, N, C) and `read` (B, Q, N) are the directions and readers; `products` (B, N, N)
-    are a lambda_a conj(lambda_b); the rest is over pairs a <= b of modes.
+    `driven` (N, C) and `read` (Q, N) are the directions and readers; `products` (N, N) are
+    a lambda_a conj(lambda_b). The rest is over Z pairs of modes that stand for all (see `_pairs`):
+    `paired` (Z,) their products, `sources` (C or Q, Z) and, as interleaved real numbers, `reads`
+    (Q, 2 Z). `before` says that the weights are in the sources already.
     """
 
-    weights: Tensor
-    driven: Tensor
-    read: Tensor
-    products: Tensor
-    paired: Tensor
-    sources: Tensor
-    reads: Tensor
+    weights: Real
+    before: bool
+    driven: Complex
+    read: Complex
+    products: Complex
+    paired: Complex
+    sources: Complex
+    reads: Real
 
 
 def at(operator: Operator, where: slice | Tensor) -> Operator:
@@ -51,147 +60,186 @@ def solve(operator: Operator) -> tuple[Tensor, Tensor, Tensor]:
     defective the numbers are wrong or not finite: the caller checks the residuals.
     Source: theory page, equation (26).
     """
-    n = operator.jacobian.shape[-1]
-    count = max(1, CHUNK // (n * n * max(1, operator.weights.shape[-1])))
-    parts = [
-        _solve(at(operator, slice(k, k + count))) for k in range(0, len(operator.jacobian), count)
-    ]
-    if not parts:
-        return operator.jacobian.new_zeros(0), operator.jacobian, operator.jacobian
-    radius, right, left = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    j = operator.jacobian
+    readers = operators.reading_vectors(operator).expand(*j.shape[:-1], -1)
+    given = (j, operator.directions, operator.weights, readers)
+    each = zip(*(tensor.cpu().numpy() for tensor in given), strict=True)
+    with np.errstate(all="ignore"):
+        found = [_solve(operator.scale, *matrices) for matrices in each]
+    if not found:
+        return j.new_zeros(0), j, j
+    radius, right, left = (
+        torch.as_tensor(np.stack(arrays)).to(j) for arrays in zip(*found, strict=True)
+    )
     return radius, right, left
 
 
-def _solve(operator: Operator) -> tuple[Tensor, Tensor, Tensor]:
-    values, modes = torch.linalg.eig(operator.jacobian)
-    inverse, _ = torch.linalg.inv_ex(modes)
-    driven = inverse @ operator.directions.to(modes)
-    read = operators.reading_vectors(operator).mT.to(modes) @ modes
-    clean = operator.scale * values.abs().amax(-1).square()
-    problem = _problem(operator, values, driven, read)
-    if operator.directions.shape[-1]:
-        radius, right, left = _root(operator, problem, clean)
-    else:
-        radius = clean
-        right = left = clean.new_zeros(len(clean), operator.weights.shape[-1])
-
-    source, target = _sources(problem, right, left)
-    resolvent = 1 / (radius[:, None, None] - problem.products)
-    # Where noise adds nothing to the radius, the eigenmatrices are those of J's leading mode.
-    leading = values.abs().argmax(-1)
-    alone = torch.zeros_like(resolvent)
-    alone[torch.arange(len(alone)), leading, leading] = 1
-    noisy = (radius > clean)[:, None, None]
-    right_modes = torch.where(noisy, resolvent * source, alone)
-    left_modes = torch.where(noisy, resolvent.conj() * target, alone)
+def _solve(
+    scale: float, jacobian: Real, directions: Real, weights: Real, readers: Real
+) -> tuple[float, Real, Real]:
+    n = len(jacobian)
+    try:
+        values, modes = np.linalg.eig(jacobian)
+        inverse = np.linalg.inv(modes)
+    except np.linalg.LinAlgError:
+        nothing = np.full((n, n), np.nan)
+        return np.nan, nothing, nothing
+    # Without a complex pair they come as real numbers.
+    values, modes, inverse = values.astype(complex), modes.astype(complex), inverse.astype(complex)
+    driven: Complex = np.matmul(inverse, directions, dtype=complex)
+    read: Complex = np.matmul(readers.T, modes, dtype=complex)
+    leading = int(np.abs(values).argmax())
+    clean = scale * float(np.abs(values[leading]) ** 2)
+    # The noise's part of the mean eigenvalue of L(I).
+    strength = np.square(directions).sum(0) @ weights @ np.square(readers).sum(0) / n
+    radius = clean
+    if strength > 0:
+        problem = _problem(scale, values, driven, weights, read)
+        first = _first_order(problem, values, leading)
+        start = first if first > 1e-9 * strength else 0.01 * strength
+        radius, right, left = _root(problem, clean, clean + start)
+    if radius == clean:
+        # Noise adds nothing to the radius: the eigenmatrices are those of J's leading mode.
+        column, row = modes[:, leading], inverse[leading]
+        return (
+            radius,
+            _normalised(np.outer(column, column.conj()).real),
+            _normalised(np.outer(row.conj(), row).real),
+        )
+    source = (driven * (weights @ right)) @ driven.conj().T
+    target = read.conj().T @ (left[:, None] * read)
+    resolvent = 1 / (radius - problem.products)
     return (
         radius,
-        _normalised((modes @ right_modes @ modes.mH).real),
-        _normalised((inverse.mH @ left_modes @ inverse).real),
+        _normalised((modes @ (resolvent * source) @ modes.conj().T).real),
+        _normalised((inverse.conj().T @ (resolvent.conj() * target) @ inverse).real),
     )
 
 
-def _problem(operator: Operator, values: Tensor, driven: Tensor, read: Tensor) -> _Problem:
-    n = values.shape[-1]
-    a, b = torch.triu_indices(n, n, device=values.device)
-    # A Hermitian form is its diagonal and twice the real part of the pairs above it.
-    twice = torch.where(a == b, 1.0, 2.0).to(operator.jacobian)
-    pairs = driven[:, a] * driven[:, b].conj() * twice[:, None]
-    reads = read[:, :, a] * read[:, :, b].conj()
-    products = operator.scale * values[:, :, None] * values.conj()[:, None, :]
+def _problem(
+    scale: float, values: Complex, driven: Complex, weights: Real, read: Complex
+) -> _Problem:
+    # Of two conjugate modes one will do, and a real one counts as half a pair.
+    chosen = np.flatnonzero(values.imag >= 0)
+    share = np.where(values.imag[chosen] == 0, 0.5, 1.0)
+    a, b, multiplicity = _pairs(len(chosen))
+    multiplicity = multiplicity * share[a] * share[b]
+
+    def products(rows: Complex) -> Complex:
+        first, second = np.take(rows, a, axis=-1), np.take(rows, b, axis=-1)
+        return np.concatenate([first * second.conj(), first * second], axis=-1)
+
+    sources = products(driven[chosen].T) * np.tile(multiplicity, 2)
+    before = len(weights) > weights.shape[1]
+    if before:
+        sources = _product(weights.T, sources.view(float)).view(complex)
     return _Problem(
-        operator.weights,
+        weights,
+        before,
         driven,
         read,
-        products,
-        products[:, a, b],
-        pairs @ operator.weights.to(pairs),
-        torch.cat([reads.real, -reads.imag], -1),
+        scale * values[:, None] * values.conj(),
+        scale * products(values[chosen]),
+        sources,
+        products(read[:, chosen]).conj().view(float),
     )
 
 
-def _sources(problem: _Problem, right: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
-    """Return, in the eigenbasis, what noise adds to P and, adjoint, to S: (B, N, N) each."""
-    variance = (problem.weights @ right[..., None]).mT
-    source = (problem.driven * variance) @ problem.driven.mH
-    return source, problem.read.mH @ (left[..., None] * problem.read)
+@lru_cache(maxsize=64)
+def _pairs(count: int) -> tuple[Any, Any, Real]:
+    """Return unordered pairs a <= b of modes, and how often 2 Re of a term for each is due.
+
+    J is real and the form is Hermitian: the terms of (a, b), (b, a) and of the conjugate modes of
+    both have one real part; those of (a, conj b) another, so that two terms stand for eight.
+    """
+    a, b = np.triu_indices(count)
+    return a, b, np.where(a == b, 2.0, 4.0)
 
 
-def _root(operator: Operator, problem: _Problem, clean: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _first_order(problem: _Problem, values: Complex, leading: int) -> float:
+    """Return what noise adds to the radius through J's leading mode alone."""
+    drive = np.abs(problem.driven[leading]) ** 2
+    added = float(drive @ problem.weights @ np.abs(problem.read[:, leading]) ** 2)
+    # A complex mode comes with its conjugate, and each drives both.
+    return added if values[leading].imag == 0 else 2 * added
+
+
+def _root(problem: _Problem, clean: float, radius: float) -> tuple[float, Real, Real]:
     """Return the root of r(M(rho)) = 1 by Newton's method, with M's right and left vectors there.
 
     In 1 / r(M(rho)), which increases with rho and is 0 at the clean radius, where M has its pole;
-    for a single mode it is a straight line. dM / d rho needs no second matrix, for
-    x^T M' y = -<S, P> (`_sources`). Source: theory page, equation (28).
+    for a single mode it is a straight line. Without a root, the clean radius.
+    Source: theory page, equation (28).
     """
-    n = operator.jacobian.shape[-1]
-    channels = operator._replace(scale=1.0)
-    identity = torch.eye(n).to(operator.jacobian)
-    strength = torch.diagonal(operators.added(channels, identity), dim1=-2, dim2=-1).mean(-1)
-    below, above = clean, torch.full_like(clean, torch.inf)
-    radius = clean + strength
-    # Without any noise, or noise that the leading mode does not meet, there may be no root.
+    below, above = clean, float("inf")
+    # Noise that the leading mode does not meet may leave no root.
     floor = clean * (1 + 1e-12)
-    finished = torch.zeros_like(clean, dtype=torch.bool)
-    right = left = clean.new_ones(len(clean), problem.weights.shape[-1])
     for _ in range(MOST_STEPS):
-        root, *vectors = _perron(_small(problem, radius))
-        # What has converged stays as it is, however long the others of the batch take.
-        right, left = (
-            torch.where(finished[:, None], kept, new)
-            for kept, new in zip((right, left), vectors, strict=True)
-        )
-        source, target = _sources(problem, right, left)
-        resolvent = 1 / (radius[:, None, None] - problem.products)
-        fall = (target.conj() * resolvent.square() * source).real.sum((-2, -1))
-        fall = fall / (left * right).sum(-1)
-        guess = radius + root * (root - 1) / fall
+        resolvent = 1 / (radius - problem.paired)
+        root, right, left = _perron(_small(problem, resolvent))
+        fall = _ratio(_slope(problem, resolvent, right, left), left @ right)
+        guess = radius + _ratio(root * (root - 1), fall)
         # M changes on the scale of the distance from its pole.
-        scale = torch.maximum(TOLERANCE * (radius - clean), 1e-14 * radius)
-        close = (guess - radius).abs() <= scale
-        below, above = (
-            torch.where(root > 1, radius, below),
-            torch.where(root <= 1, radius, above),
-        )
-        inside = (guess > below) & (guess < above)
-        halved = torch.where(above.isfinite(), (below + above) / 2, 2 * radius)
-        guess = torch.where(inside | close, guess, halved)
-        close = close | (guess <= floor) | ~guess.isfinite()
-        radius = torch.where(finished, radius, guess)
-        finished = finished | close
-        if finished.all():
+        finished = abs(guess - radius) <= max(TOLERANCE * (radius - clean), 1e-14 * radius)
+        if root > 1:
+            below = radius
+        else:
+            above = radius
+        if not (finished or below < guess < above):
+            guess = (below + above) / 2 if np.isfinite(above) else 2 * radius
+        radius = guess
+        if finished or radius <= floor or not np.isfinite(radius):
             break
-    return torch.where(radius <= floor, clean, radius), right, left
+    return clean if radius <= floor else float(radius), right, left
 
 
-def _small(problem: _Problem, radius: Tensor) -> Tensor:
-    """Return M(rho): (B, Q, Q). Source: theory page, equation (27)."""
-    weighted = problem.sources * (1 / (radius[:, None] - problem.paired))[..., None]
-    found = problem.reads @ torch.cat([weighted.real, weighted.imag], -2)
-    return found.nan_to_num().clamp_min(0)
+def _small(problem: _Problem, resolvent: Complex) -> Real:
+    """Return M(rho): (Q, Q). Source: theory page, equation (27)."""
+    found = _product(problem.reads, (problem.sources * resolvent).view(float).T)
+    if not problem.before:
+        found = found @ problem.weights
+    return np.fmax(found, 0)
 
 
-def _perron(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the Perron root and right and left vectors of nonnegative matrices (B, Q, Q).
+def _slope(problem: _Problem, resolvent: Complex, right: Real, left: Real) -> float:
+    """Return x^T (-dM / d rho) y for the left x and the right y (Q,)."""
+    variance = right if problem.before else problem.weights @ right
+    moved = (variance @ problem.sources.view(float)).view(complex) * resolvent**2
+    return float((left @ problem.reads) @ moved.view(float))
 
-    By squaring: M^(2^k) approaches the product of the two vectors, in batched products alone,
-    without cancellation. A tenth of the identity breaks ties of moduli in a periodic matrix.
+
+def _perron(matrix: Real) -> tuple[float, Real, Real]:
+    """Return the Perron root and right and left vectors of a nonnegative matrix (Q, Q).
+
+    By squaring: M^(2^k) approaches the product of the two vectors, without cancellation. A tenth
+    of the identity breaks ties of moduli in a periodic matrix.
     """
-    size = matrix.sum(-1).amax(-1, keepdim=True)[..., None].clamp_min(1e-300)
-    power = matrix / size + 0.1 * torch.eye(matrix.shape[-1]).to(matrix)
+    power = matrix / max(matrix.sum(1).max(), 1e-300)
+    power.flat[:: len(power) + 1] += 0.1
     for _ in range(MOST_ROUNDS):
         before = power
-        # Three at a time, for a check costs more than a product of small matrices.
         for _ in range(3):
             power = power @ power
-        power = power / power.amax((-2, -1), keepdim=True)
-        if (power - before).abs().amax() < 1e-14:
+        power /= power.max()
+        # The distance from the limit has been squared three times since.
+        if np.abs(power - before).max() < 1e-4:
             break
-    right, left = power.sum(-1), power.sum(-2)
-    image = (matrix @ right[..., None])[..., 0]
-    return (left * image).sum(-1) / (left * right).sum(-1), right, left
+    right, left = power.sum(1), power.sum(0)
+    return _ratio(left @ (matrix @ right), left @ right), right, left
 
 
-def _normalised(matrix: Tensor) -> Tensor:
-    matrix = (matrix + matrix.mT) / 2
-    return matrix / torch.diagonal(matrix, dim1=-2, dim2=-1).sum(-1)[:, None, None]
+def _ratio(first: float | Real, second: float | Real) -> float:
+    """Divide, without an error where the second number is zero."""
+    return float(np.divide(first, second))
+
+
+def _product(first: Real, second: Real) -> Real:
+    """Multiply large matrices by torch, on as many threads as it is given."""
+    product: Real = (torch.from_numpy(first) @ torch.from_numpy(second)).numpy()
+    return product
+
+
+def _normalised(matrix: Real) -> Real:
+    matrix = (matrix + matrix.T) / 2
+    normalised: Real = matrix / np.trace(matrix)
+    return normalised

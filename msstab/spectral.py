@@ -57,12 +57,30 @@ def spectral_radius(operator: Operator, method: Method = "auto") -> Tensor:
     eigen = eigenmatrices(operator, method)
     if not any(isinstance(tensor, Tensor) and tensor.requires_grad for tensor in operator):
         return eigen.radius
-    overlap = (eigen.left * eigen.right).sum((-2, -1))
-    size = torch.linalg.matrix_norm(eigen.left) * torch.linalg.matrix_norm(eigen.right)
-    if (overlap.abs() <= 1e-10 * size).any():
+    if not is_simple(eigen).all():
         raise ValueError("the spectral radius is a defective eigenvalue and has no gradient")
-    quotient = (eigen.left * operators.apply(operator, eigen.right)).sum((-2, -1)) / overlap
+    return with_gradient(operator, eigen)
+
+
+def is_simple(eigen: Eigen) -> Tensor:
+    """Return where the radius is known and no defective eigenvalue, so that it has a gradient."""
+    size = torch.linalg.matrix_norm(eigen.left) * torch.linalg.matrix_norm(eigen.right)
+    simple: Tensor = _inner(eigen.left, eigen.right).abs() > 1e-10 * size
+    return simple
+
+
+def with_gradient(operator: Operator, eigen: Eigen) -> Tensor:
+    """Return the radius (...), differentiable in the operator's tensors.
+
+    Source: d rho = <S, dL(P)> / <S, P> (theory page, equation (30); Magnus 1985).
+    """
+    image = operators.apply(operator, eigen.right)
+    quotient = _inner(eigen.left, image) / _inner(eigen.left, eigen.right)
     return eigen.radius + (quotient - quotient.detach())
+
+
+def _inner(first: Tensor, second: Tensor) -> Tensor:
+    return (first * second).sum((-2, -1))
 
 
 def eigenmatrices(operator: Operator, method: Method = "auto") -> Eigen:
@@ -105,28 +123,65 @@ def eigenmatrices(operator: Operator, method: Method = "auto") -> Eigen:
         )
 
 
+def quick_eigenmatrices(operator: Operator) -> Eigen:
+    """Return what `eigenmatrices` does for (B,), or not a number where that would take long.
+
+    For training, which must neither wait for the dense solver nor stop: the reduced problem, or
+    Arnoldi iteration where that does not apply or is inaccurate, in double precision. Not a number
+    where that is inaccurate too, or the operator is not finite or overflows.
+    """
+    with torch.no_grad():
+        flat = _double(operator, torch.Size([len(operator.jacobian)]))
+        usable = _squared(flat).isfinite().all(-1).all(-1)
+        n = flat.jacobian.shape[-1]
+        some = reduced.at(flat, usable)
+        if n <= LARGEST_REDUCED and flat.maps.shape[-3] == 0:
+            found = reduced.solve(some)
+            found = _replace(found, ~_accurate(some, found), _arnoldi, some)
+        else:
+            found = _each(_arnoldi, some)
+        accurate = _accurate(some, found)
+        radius, right, left = (
+            torch.full((len(usable), *tensor.shape[1:]), torch.nan).to(tensor) for tensor in found
+        )
+        for whole, tensor in zip((radius, right, left), found, strict=True):
+            tensor[~accurate] = torch.nan
+            whole[usable] = tensor
+        return Eigen(radius, right, left)
+
+
 def _flatten(operator: Operator) -> tuple[Operator, torch.Size]:
     """Return the operator in double precision with one leading dimension, and the original's."""
-    core = {"directions": 2, "jacobian": 2, "weights": 2, "readers": 2, "maps": 3}
-    given = {name: t for name in core if (t := getattr(operator, name)) is not None}
-    shapes = [tensor.shape[: -core[name]] for name, tensor in given.items()]
+    given = {name: t for name in operators.CORE if (t := getattr(operator, name)) is not None}
+    shapes = [tensor.shape[: -operators.CORE[name]] for name, tensor in given.items()]
     leading = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
-    flat = operator._replace(
+    flat = _double(operator, leading)
+    if not all(bool(getattr(flat, name).isfinite().all()) for name in given):
+        raise ValueError("the operator holds numbers that are not finite")
+    if not _squared(flat).isfinite().all():
+        raise ValueError("the operator overflows double precision")
+    return flat, leading
+
+
+def _double(operator: Operator, leading: torch.Size) -> Operator:
+    """Return the operator in double precision with its leading dimensions as one."""
+    return operator._replace(
         **{
             name: tensor.detach()
             .double()
-            .expand(*leading, *tensor.shape[-core[name] :])
-            .reshape(leading.numel(), *tensor.shape[-core[name] :])
-            for name, tensor in given.items()
+            .expand(*leading, *tensor.shape[-core:])
+            .reshape(leading.numel(), *tensor.shape[-core:])
+            for name, core in operators.CORE.items()
+            if (tensor := getattr(operator, name)) is not None
         }
     )
-    if not all(bool(getattr(flat, name).isfinite().all()) for name in given):
-        raise ValueError("the operator holds numbers that are not finite")
-    n = flat.jacobian.shape[-1]
-    twice = operators.apply(flat, operators.apply(flat, torch.eye(n).to(flat.jacobian)))
-    if not twice.isfinite().all():
-        raise ValueError("the operator overflows double precision")
-    return flat, leading
+
+
+def _squared(operator: Operator) -> Tensor:
+    """Return L(L(I)): (B, N, N)."""
+    j = operator.jacobian
+    identity = torch.eye(j.shape[-1]).to(j).expand(j.shape).contiguous()
+    return operators.apply(operator, operators.apply(operator, identity))
 
 
 def _accurate(operator: Operator, found: tuple[Tensor, Tensor, Tensor]) -> Tensor:

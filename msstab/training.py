@@ -54,6 +54,22 @@ def train(
     models, _, n_sequences = orders.shape
     if strengths is None:
         strengths = torch.zeros_like(learning_rates)
+    if models == 1 and arm is not None:
+        # Sums over one of several dimensions, as in the gradient of whatever is broadcast, add up
+        # in another order where the stack has one model only; so it is trained with a copy.
+        twice = [_twice(t) for t in (inputs, targets, orders, learning_rates)]
+        trained = train(
+            initial.like(map(_twice, initial)),
+            *twice,
+            batch=batch,
+            arm=arm,
+            strengths=_twice(strengths),
+            noise=noise,
+            sigma=sigma,
+            target=target,
+            streams=[*streams, np.random.default_rng(0)],
+        )
+        return Trained(trained.parameters.select([0]), trained.losses[:1], trained.active[:1])
     flat = _flatten(initial)
     parameters = initial.like(v.requires_grad_() for v in _views(flat, initial))
     adam = _Adam(flat, learning_rates)
@@ -140,6 +156,10 @@ def _views(flat: Tensor, like: Parameters) -> list[Tensor]:
     sizes = [tensor[0].numel() for tensor in like]
     parts = torch.split(flat[:, : sum(sizes)], sizes, dim=1)
     return [part.detach().view(t.shape) for part, t in zip(parts, like, strict=True)]
+
+
+def _twice(tensor: Tensor) -> Tensor:
+    return torch.cat([tensor, tensor])
 
 
 def _columns(rows: list[Tensor]) -> NDArray[np.float64]:

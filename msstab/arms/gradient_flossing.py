@@ -6,32 +6,34 @@ import torch
 from torch import Tensor
 
 from msstab import cells
-from msstab.arms import whole
+from msstab.arms.lazily import lazily
 from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import sample_sequences
+from msstab.arms.trajectory import jacobians_along
 
 N_EXPONENTS, N_SEQUENCES = 4, 1
 """Leading exponents held, along so many sequences of each model."""
+EVERY = 6
+"""Steps of training for each evaluation: a whole sequence's Jacobians take long."""
 ORTHONORMALISE_EVERY = 4
 """Steps between two decompositions, few enough that the directions do not fall into one."""
 
 
-@arm(strengths=(0.0, 0.1, 1.0))
+@arm(strengths=(0.0, 0.02, 0.2))
+@lazily(EVERY)
 def gradient_flossing(step: Step) -> Penalty:
     """Mean of the squared leading finite-time Lyapunov exponents along sequences of the batch.
 
-    Along whole sequences, from directions drawn at random, at every sixth step of the optimiser
-    (see `whole`). Source: Engelken, "Gradient flossing: improving gradient descent through dynamic
+    Along whole sequences, from directions drawn at random, at every sixth step of training (see
+    `lazily`). Source: Engelken, "Gradient flossing: improving gradient descent through dynamic
     control of Jacobians" (2023), who flosses now and then, too.
     """
-    if not whole.is_due(step):
-        return whole.pause(step)
     sequences = sample_sequences(step, N_SEQUENCES)
     _, _, size, count = sequences.before.shape
     shape = (count, size, min(N_EXPONENTS, size))
     drawn = [torch.as_tensor(rng.standard_normal(shape)) for rng in step.streams]
     directions = torch.stack(drawn).to(step.states)
-    exponents = lyapunov_exponents(whole.jacobians_along(step, sequences), directions)
+    exponents = lyapunov_exponents(jacobians_along(step, sequences), directions)
     value = exponents.square().mean(dim=(1, 2))
     return Penalty(value, torch.ones_like(value))
 

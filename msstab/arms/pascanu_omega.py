@@ -3,30 +3,33 @@
 import torch
 from torch import Tensor
 
-from msstab.arms import whole
+from msstab.arms.lazily import lazily
 from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import Sequences, sample_sequences
+from msstab.arms.trajectory import jacobians_along
 
 N_SEQUENCES = 1
-"""Sequences of each model that one turn looks at."""
+"""Sequences of each model that an evaluation looks at."""
+
+EVERY = 6
+"""Steps of training for each evaluation: a whole sequence's Jacobians take long."""
 
 
-@arm(strengths=(0.0, 0.003, 0.03))
+@arm(strengths=(0.0, 0.0005, 0.005))
+@lazily(EVERY)
 def pascanu_omega(step: Step) -> Penalty:
     """Sum over time of (||g J|| / ||g|| - 1)^2 with g = dE/dh_{t+1} and J = dh_{t+1}/dh_t.
 
-    The mean over whole sequences drawn from the batch, at every sixth step of the optimiser (see
-    `whole`). The gradients g are held constant, so that only J depends on parameters and states;
+    The mean over whole sequences drawn from the batch, at every sixth step of training (see
+    `lazily`). The gradients g are held constant, so that only J depends on parameters and states;
     where g is zero there is nothing to keep. Source: Pascanu, Mikolov & Bengio, "On the
     difficulty of training recurrent neural networks" (2013), section 3.3; their code squares both
     norms first, which the paper does not.
     """
-    if not whole.is_due(step):
-        return whole.pause(step)
     sequences = sample_sequences(step, N_SEQUENCES)
     gradient = _last_gradient(step, sequences)
     terms = []
-    for jacobian in reversed(whole.jacobians_along(step, sequences)):
+    for jacobian in reversed(jacobians_along(step, sequences)):
         # The direction alone counts, and a norm kept near one can neither vanish nor overflow.
         size = _norm(gradient)
         gradient = gradient / size.masked_fill(size == 0, 1)

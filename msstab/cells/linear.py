@@ -40,7 +40,11 @@ class Linearisation(NamedTuple):
 
 def diagonals(slopes: Sequence[Tensor]) -> Tensor:
     """Return the blocks diag(slope) side by side: G times (M, B, H) -> (M, B, H, GH)."""
-    return torch.cat([torch.diag_embed(slope) for slope in slopes], dim=-1)
+    together = torch.stack(list(slopes), dim=-2)
+    *leading, gates, hidden = together.shape
+    blocks = together.new_zeros(*leading, hidden, gates, hidden)
+    torch.diagonal(blocks, dim1=-3, dim2=-1).copy_(together)
+    return blocks.flatten(-2)
 
 
 def through(slopes: Sequence[Tensor], weight: Tensor) -> Tensor:
