@@ -55,7 +55,11 @@ class Study(BaseModel):
     n_validation: int = Field(400, ge=8, description="validation sequences, for selection only")
     n_test: int = Field(400, ge=8, description="test sequences")
     arms: tuple[str, ...] = Field(
-        ("baseline", "spectral_proxy"),
+        (
+            *("baseline", "spectral_proxy", "lifted_radius", "moment_growth"),
+            *("moment_growth_closed", "output_variance", "noise_injection", "weight_decay"),
+            *("jacobian_norm", "gradient_flossing", "delta_iss", "pascanu_omega"),
+        ),
         description="arms compared: the baseline, the one that is judged, others",
     )
     learning_rates: tuple[Positive, ...] = Field(
@@ -143,6 +147,7 @@ class Study(BaseModel):
 
 PROFILES: dict[str, dict[str, Any]] = {
     "quick": {
+        "arms": ("baseline", "spectral_proxy", "output_variance", "noise_injection"),
         "hidden": 16,
         "epochs": 10,
         "n_validation": 128,

@@ -9,7 +9,7 @@ from msstab.noisy import noisy_step, normal_numbers
 
 
 def noisy_run(given: Forward) -> tuple[Tensor, Tensor]:
-    """Run every model over its sequences under noise of level strength times sigma.
+    """No penalty, but a training run under the noise itself, at strength times the assumed level.
 
     Returns states (T, M, S, B) and outputs (M, O, B), differentiable in the parameters. The noise
     is fresh at every call, from each model's own stream. Source: Lim et al., "Noisy recurrent
