@@ -216,7 +216,8 @@ def notebook_study(namespace: Mapping[str, Any]) -> Study:
 
 def parameters_cell() -> str:
     """Return the source of the parameters cell that every chapter carries."""
-    lines = []
+    # Papermill reads a parameter from one line, however long.
+    lines = ["# fmt: off"]
     for name, value in Study().model_dump(mode="json").items():
         literal = json.dumps(value) if isinstance(value, str | list) else repr(value)
         # A type checker cannot tell what an empty list holds.

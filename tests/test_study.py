@@ -227,7 +227,7 @@ def test_what_is_given_lies_over_the_base() -> None:
 
 
 def test_the_key_is_the_same_in_every_process() -> None:
-    code = "from msstab.study import profile; print(profile('quick').key)"
+    code = "import msstab.experiment; from msstab.study import profile; print(profile('quick').key)"
     keys = {
         subprocess.run(
             [sys.executable, "-c", code],
