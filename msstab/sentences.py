@@ -77,6 +77,20 @@ def every_arm(found: Results) -> str:
     return " ".join(parts)
 
 
+def never_active(found: Results) -> str:
+    """Name the arms that never did anything, and are the baseline under another name."""
+    tuning = found.table[(found.table.role == "tuning") & (found.table.strength > 0)]
+    activity = tuning.groupby("arm", sort=False).hinge_active.max()
+    idle = [spoken(str(arm)) for arm, share in activity.items() if share == 0]
+    if not idle:
+        return "Every arm was active in some of its runs."
+    return (
+        f"Never active at any strength: {', '.join(idle)}. Their networks are the baseline's, and "
+        "their comparisons say nothing about the idea, only that networks here do not come near "
+        f"the target of {found.study.target:g} that would set it off."
+    )
+
+
 def frontier_leaders(frontier: pd.DataFrame, sesoi: float) -> str:
     """Say which arm is lowest under noise at all, and which at a negligible clean price."""
     lowest = frontier.sort_values("noisy").iloc[0]

@@ -1,12 +1,14 @@
 import hashlib
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import nbformat
 import pytest
 from conftest import (
     PARAMETERS,
@@ -306,3 +308,35 @@ def wait_until(condition: object, seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_the_real_chapters_make_a_book_around_an_arm_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it at a tiny scale, with the example of the page that explains arms, in a file."""
+    project, source = tmp_path / "project", Path(__file__).parents[1]
+    ignored = shutil.ignore_patterns("notebooks", "_results")
+    shutil.copytree(source / "book", project / "book", ignore=ignored)
+    shutil.copytree(source / "notebooks", project / "notebooks")
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copy(source / name, project)
+    example = nbformat.read(source / "notebooks" / "own_idea.ipynb", 4)
+    (cell,) = (cell for cell in example.cells if cell.id == "arm")
+    (project / "my_idea.py").write_text(cell.source, encoding="utf-8")
+    monkeypatch.setenv("MSSTAB_CACHE", str(tmp_path / "cache"))
+    changes = {"arms": "baseline,my_idea.py:slow_states,noise_injection", "hidden": 6, "epochs": 2}
+    few = {"tuning_seeds": 2, "seeds": 6, "other_seeds": 2, "draws": 8, "sigma_grid": "0.2,0.4"}
+    options = [f"-p{name}={value}" for name, value in (changes | few).items()]
+    done = subprocess.run(
+        [sys.executable, "-m", "msstab", "build", "--profile", "quick", "--jobs", "2", *options],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    html = project / "_build" / "html"
+    for chapter in ("03_penalty", "own_idea"):
+        assert "slow states" in (html / "notebooks" / f"{chapter}.html").read_text("utf-8")
+    assert "noise injection" in (html / "notebooks" / "03_penalty.html").read_text("utf-8")

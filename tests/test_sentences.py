@@ -1,6 +1,9 @@
 import numpy as np
+import pandas as pd
+import pytest
 
-from msstab import report, results, sentences
+from msstab import judgement, report, results, sentences
+from msstab.mediation import Mediator
 from msstab.results import Results
 from msstab.tuning import Configuration
 from msstab.verdict import Outcome
@@ -70,3 +73,55 @@ def test_the_check_names_the_groups_it_passes_for(tiny_results: Results) -> None
         name = f"“{str(row.arm).replace('_', ' ')}”"
         named = name in text if row.role == "untrained" else f"{name} ({row.role})" in text
         assert named == row.confirmed
+
+
+def test_every_arms_outcome_is_counted_and_named(tiny_results: Results) -> None:
+    own = tiny_results.arms[tiny_results.idea]
+    for outcome, words in (
+        (Outcome.BETTER, "1 lower the clean error (spectral proxy), 0 raise it,"),
+        (Outcome.WORSE, "0 lower the clean error, 1 raise it (spectral proxy),"),
+        (Outcome.EQUIVALENT, "1 are equivalent to the baseline and 0 inconclusive"),
+        (Outcome.INCONCLUSIVE, "0 are equivalent to the baseline and 1 inconclusive"),
+    ):
+        decision = own.clean.decision._replace(outcome=outcome)
+        changed = own._replace(clean=own.clean._replace(decision=decision))
+        text = sentences.every_arm(tiny_results._replace(arms={tiny_results.idea: changed}))
+        assert words in text.partition("Of 1 arms, ")[2].partition(" Of 1 arms")[0]
+
+
+def test_arms_that_were_never_active_are_named(tiny_results: Results) -> None:
+    assert "Every arm was active" in sentences.never_active(tiny_results)
+    runs = tiny_results.experiment
+    idle = runs._replace(table=runs.table.assign(hinge_active=0.0))
+    text = sentences.never_active(tiny_results._replace(experiment=idle))
+    assert text.startswith("Never active at any strength: spectral proxy.")
+
+
+def test_the_frontiers_leader_is_named_and_the_one_at_no_price() -> None:
+    frontier = pd.DataFrame(
+        {
+            "arm": ["a_b", "a_b", "c", "c"],
+            "strength": [0.0, 1.0, 0.0, 2.0],
+            "clean": [1.0, 1.5, 1.02, 1.04],
+            "noisy": [1.0, 0.2, 0.9, 0.6],
+        }
+    )
+    text = sentences.frontier_leaders(frontier, 0.05)
+    assert "that of a b at strength 1: 0.20 times the baseline's, at 1.50 times" in text
+    assert "it is c at strength 2, with 0.60 times" in text
+    assert "No arm stays within 1%" in sentences.frontier_leaders(frontier[1:2], 0.01)
+
+
+def test_the_strongest_mediator_is_the_one_that_explains_most(tiny_results: Results) -> None:
+    made = {
+        name: Mediator(0.5, (0.0, 1.0), share, (0.0, 1.0), 40, 0)
+        for name, share in (("first", 0.1), ("second", 0.9), ("third", 0.5))
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judgement, "mediators", lambda _: made)
+        text = sentences.strongest_mediator(tiny_results)
+        assert "the second explains 90%" in text
+        assert "the first explains 10%" in text
+        nothing = {name: m._replace(explained=float("nan")) for name, m in made.items()}
+        patch.setattr(judgement, "mediators", lambda _: nothing)
+        assert "Too few networks" in sentences.strongest_mediator(tiny_results)
