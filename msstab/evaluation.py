@@ -8,7 +8,7 @@ from torch import Tensor
 
 from msstab import cells
 from msstab.cells import Parameters
-from msstab.noise import Noise
+from msstab.noise import Noise, require_strength
 from msstab.noisy import noisy_step, normal_numbers
 from msstab.tracks import Array, Data, Split
 
@@ -55,6 +55,7 @@ def noisy_run(
     Inputs (T, M, D, B), targets (M, O, B). All models of a call meet the same noise, and equal
     streams give equal noise, so that arms are compared under the same disturbances.
     """
+    require_strength(sigma)
     clean = cells.forecast(parameters, inputs)
     _, models, _, _ = inputs.shape
     units, numbers = parameters.units, normal_numbers(parameters, noise)

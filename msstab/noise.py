@@ -7,6 +7,7 @@ that is drawn once for a whole run, as in quantised weights, is no such recursio
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -63,6 +64,8 @@ class Noise(NamedTuple):
     independent, one column for each sequence; `state_numbers(N)` and `weight_numbers(R)` say how
     many rows the two take. `frozen`: the same errors drawn once, where the structure has such a
     form. A strength is relative (sigma), except that of `quantisation`, which is the rounding step.
+    The operator raises ValueError for a strength that is negative or no number, and for a pattern
+    that does not fit the network.
     """
 
     operator: Callable[[Linearisation, float], Operator]
@@ -92,6 +95,8 @@ def unit(pattern: Tensor | None = None) -> Noise:
 
     def operator(step: Linearisation, sigma: float) -> Operator:
         n = step.entry.shape[-1]
+        require_strength(sigma)
+        _require_shape("pattern of unit noise", pattern, (n,))
         strengths = step.entry.new_ones(n) if pattern is None else pattern.to(step.entry)
         return operators.noiseless(step.jacobian)._replace(
             directions=step.entry, weights=torch.diag((sigma * strengths).square())
@@ -114,6 +119,8 @@ def gain(groups: Tensor | None = None) -> Noise:
         return (sigma * standard_normal).add_(1)
 
     def operator(step: Linearisation, sigma: float) -> Operator:
+        require_strength(sigma)
+        _require_shape("groups of gain noise", groups, (None, step.entry.shape[-1]))
         clean = operators.noiseless(step.jacobian)
         if groups is not None:
             shared = groups.to(step.entry)
@@ -174,6 +181,10 @@ def low_rank(left: Tensor, right: Tensor) -> Noise:
         return sigma * left.to(state)[:, None] * (right.to(state) @ state)[..., None, :] * normal
 
     def operator(step: Linearisation, sigma: float) -> Operator:
+        require_strength(sigma)
+        *_, rows, units = step.weights.shape
+        _require_shape("left vector of low-rank noise", left, (rows,))
+        _require_shape("right vector of low-rank noise", right, (units,))
         u, v = left.to(step.jacobian)[:, None], right.to(step.jacobian)[None]
         layers = step.weights.shape[-3]
         each = torch.eye(layers).to(u)
@@ -257,6 +268,7 @@ def _weight_errors(frozen: Frozen) -> Noise:
         return variance.masked_fill(nothing, 1).sqrt().masked_fill(nothing, 0) * normal
 
     def operator(step: Linearisation, strength: float) -> Operator:
+        require_strength(strength)
         # A variance for each weight that there is, and zeros where no weight connects.
         weights = step.reading(frozen.variance(step.weights, strength))
         return operators.noiseless(step.jacobian)._replace(
@@ -281,7 +293,36 @@ def _total_frozen(parts: Sequence[tuple[Noise, float]]) -> Frozen | None:
 
 
 def _patterned(weights: Tensor, pattern: Tensor | None) -> Tensor:
-    return weights if pattern is None else weights * pattern.to(weights)
+    if pattern is None:
+        return weights
+    rows, units = weights.shape[-2:]
+    fits = pattern.dim() <= 2 and all(
+        own in (1, size) for own, size in zip(reversed(pattern.shape), (units, rows), strict=False)
+    )
+    if not fits:
+        raise ValueError(
+            f"pattern of weight noise of shape {tuple(pattern.shape)}: it must broadcast against "
+            f"the recurrent weights, {rows} x {units}"
+        )
+    return weights * pattern.to(weights)
+
+
+def require_strength(strength: float) -> None:
+    """Raise ValueError unless a noise level is a number that is not negative."""
+    if not (math.isfinite(strength) and strength >= 0):
+        raise ValueError(f"noise level {strength}: it must be a number, and not negative")
+
+
+def _require_shape(name: str, given: Tensor | None, expected: tuple[int | None, ...]) -> None:
+    """Raise ValueError for another shape; None stands for any size."""
+    if given is None:
+        return
+    fits = given.dim() == len(expected) and all(
+        size in (None, own) for own, size in zip(given.shape, expected, strict=True)
+    )
+    if not fits:
+        wanted = " x ".join("any" if size is None else str(size) for size in expected)
+        raise ValueError(f"{name} of shape {tuple(given.shape)}: it must be {wanted}")
 
 
 NOISES: dict[str, Noise] = {

@@ -31,6 +31,9 @@ LARGEST_DENSE = 6
 LARGEST_ORACLE = 32
 """States up to which `auto` takes the dense solver as a last resort; it takes seconds there."""
 
+LARGEST_LIFT = 64
+"""States up to which the dense solver runs at all: minutes, and gigabytes beyond."""
+
 RESIDUAL = 1e-8
 """Largest relative residual of an eigenmatrix; the radius errs by about the square of that."""
 
@@ -87,8 +90,9 @@ def eigenmatrices(operator: Operator, method: Method = "auto") -> Eigen:
     """Return the radius of L and its positive semidefinite eigenmatrices, without gradients.
 
     L(P) = rho P and L*(S) = rho S; they are unique where rho is a simple eigenvalue. Raises
-    ValueError if the operator is not finite or overflows, if the method is unknown or does not
-    apply, or if it finds no eigenmatrices with residuals below `RESIDUAL`.
+    ValueError if the Jacobian is not square, if the operator is not finite or overflows, if the
+    method is unknown or does not apply, or if it finds no eigenmatrices with residuals below
+    `RESIDUAL`.
     Source: theory page, equation (5).
     """
     if method not in ("auto", "dense", "reduced", "arnoldi"):
@@ -155,6 +159,9 @@ def _flatten(operator: Operator) -> tuple[Operator, torch.Size]:
     given = {name: t for name in operators.CORE if (t := getattr(operator, name)) is not None}
     shapes = [tensor.shape[: -operators.CORE[name]] for name, tensor in given.items()]
     leading = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
+    rows, columns = operator.jacobian.shape[-2:]
+    if rows != columns:
+        raise ValueError(f"a Jacobian of {rows} x {columns}: it must be square")
     flat = _double(operator, leading)
     if not all(bool(getattr(flat, name).isfinite().all()) for name in given):
         raise ValueError("the operator holds numbers that are not finite")
@@ -230,6 +237,13 @@ def _replace(
 
 
 def _dense(operator: Operator) -> tuple[float, Tensor, Tensor]:
+    n = operator.jacobian.shape[-1]
+    if n > LARGEST_LIFT:
+        raise ValueError(
+            f"n = {n} states are too many for the dense solver, whose matrix would take "
+            f"{8 * n**4 / 2**30:.1f} GiB; up to {LARGEST_LIFT} are allowed: use auto, reduced or "
+            "arnoldi"
+        )
     lifted = operators.matrix(operator)[0].cpu().numpy()
     values, left, right = scipy.linalg.eig(lifted, left=True, right=True)
     largest = values.real.max()
@@ -247,8 +261,12 @@ def _dense(operator: Operator) -> tuple[float, Tensor, Tensor]:
 
 def _arnoldi(operator: Operator) -> tuple[float, Tensor, Tensor]:
     n = operator.jacobian.shape[-1]
-    if n == 1 or not operators.apply(operator, torch.eye(n).to(operator.jacobian)).any():
+    identity = torch.eye(n).to(operator.jacobian)
+    if n == 1:
         return _dense(operator)
+    if not operators.apply(operator, identity).any():
+        # L is positive, and nothing where it is nothing at the identity.
+        return 0.0, identity / n, identity / n
     # On the symmetric matrices alone: antisymmetric ones may share the eigenvalue.
     rows, columns = np.triu_indices(n)
 

@@ -150,6 +150,7 @@ def fake_rooms(patch: pytest.MonkeyPatch, numbers: dict[str, object] | None = No
 
 
 TINY = Study(
+    arms=("baseline", "spectral_proxy"),
     hidden=6,
     epochs=3,
     n_train=64,

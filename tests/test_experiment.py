@@ -26,6 +26,7 @@ from msstab.trials import Scoring, Trial
 from msstab.tuning import Configuration, Grid, configurations
 
 TINY = Study(
+    arms=("baseline", "spectral_proxy"),
     hidden=4,
     epochs=1,
     batch=8,

@@ -4,7 +4,7 @@ import torch
 from plain import networks, normal
 from torch import Tensor
 
-from msstab import cells, noise, operators
+from msstab import cells, evaluation, noise, operators
 from msstab.cells import Linearisation
 from msstab.noise import NOISES, Noise
 from msstab.noisy import noisy_step, normal_numbers
@@ -262,3 +262,49 @@ def test_second_moments_stay_positive(structure: Noise) -> None:
     factor = normal(3, N, 1)
     image = operators.apply(operator, factor @ factor.mT)
     assert torch.linalg.eigvalsh(image).min() > -1e-12
+
+
+# ---- what cannot be used
+
+
+@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize("level", [-0.1, float("nan"), float("inf")])
+def test_a_level_that_is_no_level_is_refused(name: str, level: float) -> None:
+    parameters = networks(1, 3)
+    state, inputs = normal(1, 3, 2), normal(1, 1, 2)
+    with pytest.raises(ValueError, match=f"noise level {level}: it must be a number"):
+        NOISES[name].operator(cells.linearise(parameters, state, inputs), level)
+    with pytest.raises(ValueError, match=f"noise level {level}"):
+        evaluation.noisy_run(
+            parameters, inputs[None], normal(1, 1, 2), NOISES[name], level, 2,
+            np.random.default_rng(0),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("structure", "said"),
+    [
+        (noise.unit(torch.ones(2)), r"pattern of unit noise of shape \(2,\): it must be 3"),
+        (noise.unit(torch.ones(3, 1)), r"pattern of unit noise of shape \(3, 1\)"),
+        (noise.gain(torch.ones(2, 4)), r"groups of gain noise of shape \(2, 4\): .* any x 3"),
+        (noise.gain(torch.ones(3)), "groups of gain noise"),
+        (noise.weight(torch.ones(3, 3)), r"weight noise of shape \(3, 3\): .* 9 x 3"),
+        (noise.quantisation(torch.ones(9, 2)), "9 x 3"),
+        (noise.quantisation(torch.ones(1, 9, 3)), "9 x 3"),
+        (noise.low_rank(torch.ones(8), torch.ones(3)), r"left vector .* it must be 9"),
+        (noise.low_rank(torch.ones(9), torch.ones(4)), r"right vector .* it must be 3"),
+        (noise.total([(noise.unit(), 1.0), (noise.unit(torch.ones(5)), 1.0)]), "it must be 3"),
+    ],
+)
+def test_a_pattern_that_does_not_fit_is_refused(structure: Noise, said: str) -> None:
+    step = cells.linearise(networks(1, 3), normal(1, 3, 2), normal(1, 1, 2))
+    with pytest.raises(ValueError, match=said):
+        structure.operator(step, 0.2)
+
+
+@pytest.mark.parametrize("shape", [(3,), (9, 1), (1, 3), (9, 3), (1, 1), ()])
+def test_every_pattern_that_broadcasts_against_the_weights_fits(shape: tuple[int, ...]) -> None:
+    step = cells.linearise(networks(1, 3), normal(1, 3, 2), normal(1, 1, 2))
+    pattern = torch.ones(shape)
+    with_pattern, without = (noise.weight(p).operator(step, 0.2) for p in (pattern, None))
+    assert torch.equal(with_pattern.weights, without.weights)

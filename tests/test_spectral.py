@@ -386,3 +386,23 @@ def test_the_radius_is_that_of_long_products(structure: Noise) -> None:
 
 def test_the_structures_tested_cover_every_registered_one() -> None:
     assert set(NOISES) <= set(STRUCTURES)
+
+
+# ---- what cannot be used
+
+
+def test_a_jacobian_that_is_not_square_is_refused() -> None:
+    with pytest.raises(ValueError, match="a Jacobian of 3 x 4: it must be square"):
+        spectral.spectral_radius(operators.noiseless(torch.zeros(3, 4)))
+
+
+def test_what_is_too_large_for_the_dense_solver_is_refused_before_it_takes_the_memory() -> None:
+    large = operators.noiseless(0.5 * torch.eye(65))
+    with pytest.raises(ValueError, match="n = 65 states are too many for the dense solver"):
+        spectral.spectral_radius(large, "dense")
+    assert float(spectral.spectral_radius(large)) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("method", ["auto", "arnoldi"])
+def test_nothing_has_radius_zero_at_any_size(method: Method) -> None:
+    assert float(spectral.spectral_radius(operators.noiseless(torch.zeros(130, 130)), method)) == 0
