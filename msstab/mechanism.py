@@ -5,39 +5,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from msstab import cells
-from msstab.agreements import Agreement, agreement
 from msstab.arms import squared_spectral_norm
 from msstab.cells import Parameters
-from msstab.rules import (
-    FEWEST_SEEDS,
-    FEWEST_VARIANTS,
-    LARGEST_LOG_RMSE,
-    PLACEBO_FACTOR,
-    SLOPE_TOLERANCE,
-    SMALLEST_CORRELATION,
-    Finding,
-    Rule,
-    judge_prediction,
-)
-
-__all__ = [
-    "FEWEST_SEEDS",
-    "FEWEST_VARIANTS",
-    "LARGEST_LOG_RMSE",
-    "PLACEBO_FACTOR",
-    "SIGNATURE_TOLERANCE",
-    "SLOPE_TOLERANCE",
-    "SMALLEST_CORRELATION",
-    "Agreement",
-    "Finding",
-    "Rule",
-    "agreement",
-    "judge_prediction",
-    "log_growth_error",
-    "power_ratio",
-    "proxy_radius",
-    "relative_error",
-]
 
 SIGNATURE_TOLERANCE = 0.10
 """Relative error up to which the original's signature counts as confirmed."""

@@ -92,7 +92,7 @@ def train(
                     outputs = cells.forecast(parameters, x, space)
                 elif arm.run is not None:
                     given = Forward(parameters, x, space, noise, sigma, strengths, streams)
-                    states, outputs = arm.run(given)
+                    outputs = arm.run(given)
                 else:
                     states, outputs = cells.run(parameters, x, space)
                 objective = loss = (outputs - y).square().mean(dim=(1, 2))
@@ -101,7 +101,9 @@ def train(
                         parameters, x, y, states, outputs, noise, sigma, target, streams, memory
                     )
                     penalty = arm.penalise(step)
-                    objective = loss + strengths * penalty.value
+                    # What is active nowhere has no gradient, which saves the way back through it.
+                    if penalty.active.any() or not penalty.value.isfinite().all():
+                        objective = loss + strengths * penalty.value
                     active_sum = active_sum + penalty.active.double() * size
                 elif arm is not None:
                     active_sum = active_sum + size

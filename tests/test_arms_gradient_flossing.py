@@ -191,7 +191,7 @@ def test_a_saturated_model_has_a_finite_penalty_and_no_gradient() -> None:
         assert torch.isfinite(gradient).all()
 
 
-def test_it_acts_at_every_sixth_step() -> None:
+def test_it_acts_now_and_then() -> None:
     step = step_of(networks(2, 4))
-    acts = [bool(once(step).value.any()) for _ in range(13)]
-    assert acts == [turn % 6 == 0 for turn in range(13)]
+    acts = [bool(once(step).value.any()) for _ in range(2 * EVERY + 1)]
+    assert acts == [turn % EVERY == 0 for turn in range(2 * EVERY + 1)]

@@ -13,7 +13,7 @@ from msstab.arms.trajectory import jacobians_along
 
 N_EXPONENTS, N_SEQUENCES = 4, 1
 """Leading exponents held, along so many sequences of each model."""
-EVERY = 6
+EVERY = 8
 """Steps of training for each evaluation: a whole sequence's Jacobians take long."""
 ORTHONORMALISE_EVERY = 4
 """Steps between two decompositions, few enough that the directions do not fall into one."""
@@ -24,7 +24,7 @@ ORTHONORMALISE_EVERY = 4
 def gradient_flossing(step: Step) -> Penalty:
     """Mean of the squared leading finite-time Lyapunov exponents along sequences of the batch.
 
-    Along whole sequences, from directions drawn at random, at every sixth step of training (see
+    Along whole sequences, from directions drawn at random, at every eighth step of training (see
     `lazily`). Source: Engelken, "Gradient flossing: improving gradient descent through dynamic
     control of Jacobians" (2023), who flosses now and then, too.
     """

@@ -8,12 +8,12 @@ from msstab.arms.registry import Arm, Forward, add
 from msstab.noisy import noisy_step, normal_numbers
 
 
-def noisy_run(given: Forward) -> tuple[Tensor, Tensor]:
+def noisy_run(given: Forward) -> Tensor:
     """No penalty, but a training run under the noise itself, at strength times the assumed level.
 
-    Returns states (T, M, S, B) and outputs (M, O, B), differentiable in the parameters. The noise
-    is fresh at every call, from each model's own stream. Source: Lim et al., "Noisy recurrent
-    neural networks" (2021), where the noise has the structure that the Study assumes.
+    Returns outputs (M, O, B), differentiable in the parameters. The noise is fresh at every call,
+    from each model's own stream. Source: Lim et al., "Noisy recurrent neural networks" (2021),
+    where the noise has the structure that the Study assumes.
     """
     noise, parameters = given.noise, given.parameters
     size, numbers = parameters.state_size, normal_numbers(parameters, noise)
@@ -24,20 +24,17 @@ def noisy_run(given: Forward) -> tuple[Tensor, Tensor]:
     factors = noise.factor(normal, level, size)
     if factors is not None:
         factors = factors.expand(*factors.shape[:2], size, -1)
-    return cells.run(parameters, given.inputs, given.space, factors)
+    return cells.forecast(parameters, given.inputs, given.space, factors)
 
 
-def _stepwise(given: Forward, level: Tensor, normal: Tensor) -> tuple[Tensor, Tensor]:
+def _stepwise(given: Forward, level: Tensor, normal: Tensor) -> Tensor:
     """Run step by step, for disturbances of the weights, which depend on the state."""
     parameters, batch = given.parameters, given.inputs.shape[-1]
     inputs, normal = (cells.pad(part, parameters.hidden) for part in (given.inputs, normal))
     state = inputs.new_zeros(inputs.shape[1], parameters.state_size, inputs.shape[-1])
-    states = []
     for x, own in zip(inputs, normal, strict=True):
         state = noisy_step(parameters, state, x, given.noise, level, own)
-        states.append(state)
-    outputs = cells.readout(parameters, state)
-    return torch.stack(states)[..., :batch], outputs[..., :batch]
+    return cells.readout(parameters, state)[..., :batch]
 
 
 def _standard_normal(given: Forward, numbers: int) -> Tensor:

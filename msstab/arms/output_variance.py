@@ -7,7 +7,7 @@ from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import sample_sequences
 from msstab.arms.trajectory import operators_along
 
-SEQUENCES, WINDOW = 1, 8
+SEQUENCES, WINDOW = 1, 7
 """Sequences of each model and their last steps that a step of training looks at."""
 
 

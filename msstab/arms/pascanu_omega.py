@@ -11,7 +11,7 @@ from msstab.arms.trajectory import jacobians_along
 N_SEQUENCES = 1
 """Sequences of each model that an evaluation looks at."""
 
-EVERY = 6
+EVERY = 8
 """Steps of training for each evaluation: a whole sequence's Jacobians take long."""
 
 
@@ -20,7 +20,7 @@ EVERY = 6
 def pascanu_omega(step: Step) -> Penalty:
     """Sum over time of (||g J|| / ||g|| - 1)^2 with g = dE/dh_{t+1} and J = dh_{t+1}/dh_t.
 
-    The mean over whole sequences drawn from the batch, at every sixth step of training (see
+    The mean over whole sequences drawn from the batch, at every eighth step of training (see
     `lazily`). The gradients g are held constant, so that only J depends on parameters and states;
     where g is zero there is nothing to keep. Source: Pascanu, Mikolov & Bengio, "On the
     difficulty of training recurrent neural networks" (2013), section 3.3; their code squares both

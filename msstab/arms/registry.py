@@ -43,7 +43,10 @@ class Step(NamedTuple):
 
 
 class Penalty(NamedTuple):
-    """A penalty (M,) at strength 1, and the share (M,) of its samples on which it is active."""
+    """A penalty (M,) at strength 1, and the share (M,) of its samples on which it is active.
+
+    A model with an active share of 0 gets no gradient from the penalty.
+    """
 
     value: Tensor
     active: Tensor
@@ -69,7 +72,7 @@ Penalise = Callable[[Step], Penalty]
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to train: a penalty added to the loss, or another run to take the loss of.
+    """One way to train: a penalty added to the loss, or a `run` to outputs (M, O, B) of its own.
 
     `strengths` is the grid that tuning tries unless a Study names its own. `source` identifies
     the code of an arm that is not part of the package.
@@ -78,7 +81,7 @@ class Arm:
     name: str
     strengths: tuple[float, ...]
     penalise: Penalise | None = None
-    run: Callable[[Forward], tuple[Tensor, Tensor]] | None = None
+    run: Callable[[Forward], Tensor] | None = None
     source: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+import scipy.linalg
 import torch
 from torch import Tensor
 
@@ -43,14 +45,19 @@ class _SquaredSpectralNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, matrices: Tensor) -> Tensor:
+        n = matrices.shape[-1]
         images, leading = [], []
-        for matrix in matrices:
-            own = matrix.clone()
-            finite = torch.nan_to_num(own, nan=0.0, posinf=0.0, neginf=0.0)
-            leading.append(torch.linalg.eigh(finite.T @ finite)[1][:, -1].clone())
+        for matrix in matrices.detach().cpu().numpy():
+            own = matrix.copy()
+            finite = np.nan_to_num(own, nan=0.0, posinf=0.0, neginf=0.0)
+            _, vectors = scipy.linalg.eigh(
+                finite.T @ finite, subset_by_index=[n - 1, n - 1], check_finite=False
+            )
+            leading.append(vectors[:, 0])
             images.append(own @ leading[-1])
-        ctx.save_for_backward(torch.stack(images), torch.stack(leading))
-        return torch.stack([image @ image for image in images])
+        image, vector = (torch.as_tensor(np.stack(v)).to(matrices) for v in (images, leading))
+        ctx.save_for_backward(image, vector)
+        return torch.stack([own @ own for own in image])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:

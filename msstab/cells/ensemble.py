@@ -74,10 +74,13 @@ def run(
 
 
 def forecast(
-    parameters: Parameters, inputs: Tensor, space: tuple[Workspace, ...] | None = None
+    parameters: Parameters,
+    inputs: Tensor,
+    space: tuple[Workspace, ...] | None = None,
+    factors: Tensor | None = None,
 ) -> Tensor:
     """Return the outputs of `run` alone, which saves the memory and the time for the states."""
-    return _pass(parameters, inputs, space, None, keep=False)[1]
+    return _pass(parameters, inputs, space, factors, keep=False)[1]
 
 
 def _pass(
@@ -101,9 +104,8 @@ def _pass(
     layers = []
     for index, own in enumerate(space):
         weights = list(parameters.layer(index))[:4]
-        states, last = _Sequence.apply(  # type: ignore[no-untyped-call]
-            own, keep, by_layer[index], inputs, *weights
-        )
+        own.multiply(by_layer[index], keep=keep or index + 1 < len(space))
+        states, last = _Sequence.apply(own, keep, inputs, *weights)  # type: ignore[no-untyped-call]
         layers.append(states)
         inputs = states[:, :, : parameters.hidden]
     return layers, _cut(readout(parameters, last), batch)
@@ -126,7 +128,6 @@ class _Sequence(torch.autograd.Function):
         ctx: Any,
         space: Workspace,
         keep: bool,
-        factors: Tensor | None,
         inputs: Tensor,
         *weights: Tensor,
     ) -> tuple[Tensor, Tensor]:
@@ -135,7 +136,6 @@ class _Sequence(torch.autograd.Function):
         # The last state comes apart from all of them, and gradients that nobody asks for stay
         # None, so that without a penalty on the states no step has to add zeros.
         ctx.set_materialize_grads(False)
-        space.multiply(factors)
         space.forward(inputs, *weights)
         states = space.states() if keep else space.shown
         return states, space.shown[-1].clone()
@@ -148,6 +148,6 @@ class _Sequence(torch.autograd.Function):
             raise RuntimeError("a later forward pass has overwritten this one's workspace")
         space = ctx.space
         shape = (space.length, *space.inputs_weight_t.shape[:2], space.d_gates.shape[-1])
-        space.d_inputs = space.template.new_empty(shape) if ctx.needs_input_grad[3] else None
+        space.d_inputs = space.template.new_empty(shape) if ctx.needs_input_grad[2] else None
         d_weights = space.backward(d_states, d_last)
-        return (None, None, None, space.d_inputs, *d_weights)
+        return (None, None, space.d_inputs, *d_weights)

@@ -106,9 +106,10 @@ class Workspace(sequence.Workspace):
 
     def go_on(self, t: int) -> None:
         """Turn the state after a step into the one before the next, if factors multiply it."""
-        if self.factors is not None and self.kept is not None:
+        if self.factors is not None:
             h, units, memory = self.hidden, self.after[t], self.memory[t + 1]
-            torch.cat([units, memory], dim=1, out=self.kept[t])
+            if self.kept is not None:
+                torch.cat([units, memory], dim=1, out=self.kept[t])
             if t + 1 < self.length:
                 units.mul_(self.factors[t + 1][:, :h])
                 memory.mul_(self.factors[t + 1][:, h:])

@@ -48,16 +48,20 @@ class Workspace(ABC):
         """The hidden units after each step (T, M, H, B), which a later pass overwrites."""
         return self.after if self.kept is None else self.kept[:, :, : self.hidden]
 
-    def multiply(self, factors: Tensor | None) -> None:
-        """Let factors (T, M, S, B) multiply the state before each step of the next passes."""
+    def multiply(self, factors: Tensor | None, *, keep: bool) -> None:
+        """Let factors (T, M, S, B) multiply the state before each step of the next passes.
+
+        With `keep`, the states after the steps are kept as well, before they are multiplied.
+        """
         self.factors = None if factors is None else factors.unbind(0)
-        self.kept = None if factors is None else torch.empty_like(factors)
+        self.kept = torch.empty_like(factors) if factors is not None and keep else None
 
     def go_on(self, t: int) -> None:
         """Turn the state after a step into the one before the next, if factors multiply it."""
-        if self.factors is not None and self.kept is not None:
+        if self.factors is not None:
             after = self.after[t]
-            self.kept[t].copy_(after)
+            if self.kept is not None:
+                self.kept[t].copy_(after)
             if t + 1 < self.length:
                 after.mul_(self.factors[t + 1])
 
