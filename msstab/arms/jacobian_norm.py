@@ -6,7 +6,7 @@ from msstab import cells
 from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import sample_states
 
-N_STATES = 4
+N_STATES = 3
 """Places drawn for each model at each step: as many as time allows."""
 
 
