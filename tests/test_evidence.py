@@ -1,4 +1,6 @@
+import dataclasses
 import math
+import time
 import warnings
 
 import numpy as np
@@ -86,12 +88,102 @@ def test_summary_holds_what_each_function_says() -> None:
     assert e.ratio == pytest.approx(stats.gmean(b / a))
     assert e.ratio_interval == pytest.approx((np.exp(logs.low), np.exp(logs.high)))
     assert e.percent(e.mean_baseline) == 100
+    assert e.interval_sign_flip == evidence.sign_flip_interval(d, 0.9)
+    assert e.improvement == (e.wins + 0.5) / 9
+    assert e.improvement_interval == evidence.improvement_interval(d, 0.9)
+    assert e.mde_power90 == evidence.detectable_effect(float(d.std(ddof=1)), 9, 0.9, 0.1)
+
+
+def test_ratios_of_the_summary_hold_what_each_function_says_of_log_ratios() -> None:
+    generator = np.random.default_rng(3)
+    a = generator.uniform(1, 2, 12)
+    b = a * generator.lognormal(-0.1, 0.2, 12)
+    share = 0.06
+    e = evidence.summarise(a, b, margin=share * a.mean(), alpha=0.1)
+    logs, r = evidence.log_ratios(a, b), e.ratios
+    sd, margin = float(logs.std(ddof=1)), math.log(1 + share)
+    assert (r.margin, r.sd) == pytest.approx((margin, sd), rel=1e-12)
+    assert r.ratio == e.ratio == pytest.approx(stats.gmean(b / a))
+    assert r.interval == e.ratio_interval
+    intervals = {
+        "interval": evidence.mean_interval,
+        "interval_sign_flip": evidence.sign_flip_interval,
+        "interval_bootstrap": evidence.bootstrap_interval,
+        "interval_hodges_lehmann": evidence.signed_rank_interval,
+        "interval_anytime": evidence.sequential_interval,
+    }
+    for name, interval in intervals.items():
+        assert getattr(r, name) == pytest.approx(np.exp(interval(logs, 0.9)), rel=1e-12)
+    assert r.hodges_lehmann == pytest.approx(math.exp(evidence.hodges_lehmann(logs)))
+    assert (r.p_value, r.p_standard_error) == (evidence.sign_flip_test(logs).p, 0)
+    assert r.p_t == evidence.t_test_p(logs)
+    assert r.p_equivalence == pytest.approx(evidence.equivalence_p(logs, margin), rel=1e-9)
+    assert r.p_improvement == pytest.approx(evidence.improvement_p(logs, margin), rel=1e-9)
+    assert r.power_at_margin == pytest.approx(evidence.power(margin, sd, 12, 0.1), rel=1e-9)
+    assert r.practical == pytest.approx(evidence.practical_probabilities(logs, margin), rel=1e-9)
+    assert r.bayes_factor == evidence.bayes_factor(logs)
+    test = evidence.sequential_test(logs)
+    assert (r.e_value, r.p_anytime) == (test.e_values[-1], test.p_values[-1])
+    for wanted, lowering in ((0.8, r.mde_power80), (0.9, r.mde_power90)):
+        effect = math.log(1 - lowering / 100)
+        assert evidence.power(effect, sd, 12, 0.1) == pytest.approx(wanted, abs=1e-9)
+
+
+def test_ratios_know_no_unit() -> None:
+    generator = np.random.default_rng(4)
+    a, b = generator.lognormal(0, 0.3, (2, 10))
+    first = evidence.summarise(a, b, margin=0.05 * a.mean())
+    second = evidence.summarise(1e-4 * a, 1e-4 * b, margin=0.05e-4 * a.mean())
+    for field in dataclasses.fields(first.ratios):
+        one, other = (getattr(e.ratios, field.name) for e in (first, second))
+        assert other == pytest.approx(one, rel=1e-6), field.name
+
+
+def test_level_and_interval_by_sign_flips_agree() -> None:
+    generator = np.random.default_rng(5)
+    rejections = 0
+    for _ in range(60):
+        a = generator.lognormal(0, 0.2, 8)
+        e = evidence.summarise(a, a * generator.lognormal(-0.15, 0.2, 8), margin=0.05)
+        low, high = e.interval_sign_flip
+        assert (e.p_value <= 0.05) == (not low <= 0 <= high)
+        low, high = e.ratios.interval_sign_flip
+        assert (e.ratios.p_value <= 0.05) == (not low <= 1 <= high)
+        rejections += e.p_value <= 0.05
+    assert 5 < rejections < 55
+
+
+def test_settling_five_percent_takes_hundreds_of_pairs() -> None:
+    # Independent seeds whose errors spread by 30%.
+    sd = 0.3 * math.sqrt(2)
+    assert evidence.pairs_needed(evidence.log_margin(0.05), sd) == pytest.approx(580, rel=0.03)
+    needed = evidence.pairs_needed(evidence.log_margin(0.05), sd, 0.9)
+    assert needed == pytest.approx(770, rel=0.04)
+
+
+def test_summary_of_a_thousand_pairs_is_quick() -> None:
+    generator = np.random.default_rng(6)
+    a, b = generator.lognormal(0, 0.3, (2, 1000))
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        evidence.summarise(a, b, margin=0.05)
+        seconds.append(time.perf_counter() - start)
+    # A quarter of a second on a core of its own.
+    assert min(seconds) < 1.5
 
 
 def test_summary_of_identical_arms_is_defined() -> None:
     e = evidence.summarise(BASELINE, BASELINE, margin=1e-4)
     assert (e.p_value, e.p_t, e.p_equivalence, e.mde_power80) == (1, 1, 0, 0)
     assert (e.ratio, e.variance_ratio, e.wins) == (1, 0, 0)
+    assert (e.improvement, e.interval_sign_flip) == (0.5, (0, 0))
+    r = e.ratios
+    assert (r.p_value, r.p_anytime, r.e_value, r.p_equivalence) == (1, 1, 1, 0)
+    assert r.interval == r.interval_sign_flip == r.interval_bootstrap == (1, 1)
+    assert r.practical == (0, 1, 0)
+    assert r.bayes_factor < 0.5
+    assert (r.mde_power80, r.mde_power90) == (0, 0)
     assert e.correlation == pytest.approx(1)
 
 
@@ -100,13 +192,19 @@ def test_summary_marks_what_is_not_defined() -> None:
     assert math.isnan(e.correlation)
     assert math.isnan(e.variance_ratio)
     assert not e.pairing_helped
-    assert math.isnan(evidence.summarise([0.0, 1.0], [1.0, 2.0], margin=0.1).ratio)
+    zero = evidence.summarise([0.0, 1.0], [1.0, 2.0], margin=0.1)
+    assert math.isnan(zero.ratio)
+    for field in dataclasses.fields(zero.ratios):
+        assert np.all(np.isnan(getattr(zero.ratios, field.name))), field.name
     assert math.isnan(evidence.summarise([-1.0, 0.5], [1.0, 2.0], margin=0.1).percent(1))
 
 
 def test_summary_survives_a_run_scored_as_diverged() -> None:
     e = evidence.summarise([1e-3, 1e-3], [1e-3, 1e150], margin=1e-4)
     assert e.ratio_interval == (0, math.inf)
+    many = evidence.summarise([1e-3] * 10, [1e-3 * 1.1] * 9 + [1e150], margin=1e-4)
+    assert 0 < many.p_value <= 2 / 2**10
+    assert many.ratios.hodges_lehmann == pytest.approx(1.1)
 
 
 @pytest.mark.parametrize(

@@ -64,13 +64,11 @@ def test_signed_rank_interval_of_too_few_pairs_is_the_whole_line() -> None:
 
 
 @pytest.mark.parametrize("share", [0.005, 0.025, 0.1])
-def test_the_normal_quantile_of_many_ranks_is_the_exact_one_but_for_a_step_or_two(
-    share: float,
-) -> None:
+def test_normal_quantile_of_many_ranks_comes_close_to_the_exact_one(share: float) -> None:
     n = 250
     exact = int(np.searchsorted(np.cumsum(signed_rank_distribution(n)), share, side="right"))
-    assert abs(_lower_quantile(n, share) - exact) <= 5
-    # Of 31,375 possible sums.
+    # Of 31,375 possible sums, with a standard deviation of 1,145.
+    assert exact - 10 <= _lower_quantile(n, share) <= exact + 1
 
 
 # ---- bootstrap
@@ -90,7 +88,7 @@ def test_bootstrap_interval_is_scipys_and_follows_its_seed() -> None:
 def test_bootstrap_interval_is_the_published_one() -> None:
     check = PUBLISHED["bca_spatial"]
     found = evidence.bootstrap_interval(
-        check["inputs"]["A"], check["inputs"]["level"], statistic=np.var
+        check["inputs"]["A"], check["inputs"]["level"], resamples=50_000, statistic=np.var
     )
     # The book drew 2,000 resamples.
     assert found == pytest.approx(check["expected"]["bca"], abs=check["tolerance"]["bca"])

@@ -121,7 +121,7 @@ def test_the_count_stays_exact_with_many_pairs_and_many_ties(n: int, spread: int
 
 
 @pytest.mark.parametrize("n", [33, 48])
-@pytest.mark.parametrize("shift", [3, 20])
+@pytest.mark.parametrize("shift", [3, 12])
 def test_random_arrangements_come_close_to_the_exact_p(n: int, shift: int) -> None:
     whole = np.rint(np.random.default_rng(n).normal(shift, 50, n)).astype(np.int64)
     exact = counted_p(whole)
@@ -129,7 +129,8 @@ def test_random_arrangements_come_close_to_the_exact_p(n: int, shift: int) -> No
         result = evidence.sign_flip_test(whole * 0.1, seed=seed)
         assert not result.exact
         assert abs(result.p - exact) < 4 * result.standard_error
-        assert result.standard_error == pytest.approx(math.sqrt(exact * (1 - exact) / 1e5), rel=0.1)
+        error = math.sqrt(exact * (1 - exact) / 1e5)
+        assert result.standard_error == pytest.approx(error, rel=0.1, abs=1e-5)
 
 
 def test_random_arrangements_depend_on_the_seed_alone() -> None:

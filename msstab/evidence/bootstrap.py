@@ -23,7 +23,7 @@ def bootstrap_interval(
 
     differences: (n,), n >= 2; statistic: takes an array and an `axis`, as numpy.mean does. The
     interval depends on `seed` alone. It follows skewed differences, but covers
-    too rarely when pairs are few: at n = 8 and a level of 95%, about 88% for normal differences and
+    too rarely when pairs are few: at n = 8 and a level of 95%, 88% for normal differences and
     79% for lognormal ones; lead with `mean_interval` or `sign_flip_interval` there. Values
     that are all equal have an interval without width.
     Raises ValueError where the method has no answer: a statistic that does not vary in most
@@ -35,7 +35,7 @@ def bootstrap_interval(
     if np.ptp(d) == 0:
         value = float(statistic(d, axis=-1))
         return Interval(value, value)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
         result = stats.bootstrap(
             (d,),
