@@ -136,7 +136,9 @@ def test_ratios_know_no_unit() -> None:
     second = evidence.summarise(1e-4 * a, 1e-4 * b, margin=0.05e-4 * a.mean())
     for field in dataclasses.fields(first.ratios):
         one, other = (getattr(e.ratios, field.name) for e in (first, second))
-        assert other == pytest.approx(one, rel=1e-6), field.name
+        # A resample on the edge may change sides.
+        tolerance = 1e-3 if field.name == "interval_bootstrap" else 1e-6
+        assert np.allclose(other, one, rtol=tolerance, atol=0), field.name
 
 
 def test_level_and_interval_by_sign_flips_agree() -> None:
@@ -203,7 +205,7 @@ def test_summary_survives_a_run_scored_as_diverged() -> None:
     e = evidence.summarise([1e-3, 1e-3], [1e-3, 1e150], margin=1e-4)
     assert e.ratio_interval == (0, math.inf)
     many = evidence.summarise([1e-3] * 10, [1e-3 * 1.1] * 9 + [1e150], margin=1e-4)
-    assert 0 < many.p_value <= 2 / 2**10
+    assert many.ratios.p_value == 2 / 2**10
     assert many.ratios.hodges_lehmann == pytest.approx(1.1)
 
 

@@ -178,6 +178,12 @@ def test_unusable_differences_are_refused(values: list[Any]) -> None:
             function(values)
 
 
+def test_a_wild_pair_leaves_the_count_exact() -> None:
+    for wild in (10**3, 10**6):
+        tenths = [3, -1, 4, 1, -5, 9, wild]
+        assert evidence.sign_flip_test(np.array(tenths) * 0.1).p == brute_force_p(tenths)
+
+
 # ---- the interval of what it does not reject
 
 
