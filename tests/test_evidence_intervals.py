@@ -61,6 +61,9 @@ def test_signed_rank_interval_of_too_few_pairs_is_the_whole_line() -> None:
     assert evidence.signed_rank_interval(np.arange(1.0, 6)) == (-math.inf, math.inf)
     assert evidence.signed_rank_interval(np.arange(1.0, 7)) == (1, 6)
     assert evidence.signed_rank_interval([0.5] * 7) == (0.5, 0.5)
+    # p = 0.25 is attained at n = 3, and rejects.
+    assert evidence.signed_rank_interval([1.0, 2.0, 3.0], 0.75) == (1, 3)
+    assert evidence.signed_rank_interval([1.0, 2.0, 3.0], 0.76) == (-math.inf, math.inf)
 
 
 @pytest.mark.parametrize("share", [0.005, 0.025, 0.1])

@@ -9,6 +9,7 @@ from published import PUBLISHED, ZEA
 from scipy import stats
 
 from msstab import evidence
+from msstab.evidence.subsets import count_up_to, random_subsets, subset_sizes, subset_sums
 
 
 def brute_force_p(differences: list[int]) -> float:
@@ -184,6 +185,43 @@ def test_a_wild_pair_leaves_the_count_exact() -> None:
         assert evidence.sign_flip_test(np.array(tenths) * 0.1).p == brute_force_p(tenths)
 
 
+# ---- subsets
+
+
+def test_subset_sums_follow_the_bits_of_their_places() -> None:
+    assert subset_sums(np.array([1.0, 10.0, 100.0])).tolist() == [
+        0,
+        1,
+        10,
+        11,
+        100,
+        101,
+        110,
+        111,
+    ]
+    assert subset_sizes(3).tolist() == [0, 1, 1, 2, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 10])
+def test_subsets_up_to_a_bound_are_counted_with_those_on_it(n: int) -> None:
+    whole = np.random.default_rng(n).integers(-3, 4, n)
+    sums = [sum(c) for k in range(n + 1) for c in itertools.combinations(whole.tolist(), k)]
+    for bound in range(-4, 5):
+        expected = sum(total <= bound for total in sums)
+        assert count_up_to(whole.astype(float), bound) == expected
+
+
+def test_random_subsets_are_what_their_sums_and_sizes_say() -> None:
+    # A sum of powers of two tells which of them it is made of.
+    sums, sizes = random_subsets(2.0 ** np.arange(40), 500, seed=1)
+    members = [f"{int(total):040b}" for total in sums]
+    assert sizes.tolist() == [text.count("1") for text in members]
+    shares = np.mean([[int(bit) for bit in text] for text in members], axis=0)
+    assert np.all(np.abs(shares - 0.5) < 0.1)
+    few, _ = random_subsets(2.0 ** np.arange(3), 8000, seed=1)
+    assert np.bincount(few.astype(int)) / 8000 == pytest.approx(np.full(8, 1 / 8), abs=0.015)
+
+
 # ---- the interval of what it does not reject
 
 
@@ -241,6 +279,9 @@ def test_interval_of_random_subsets_comes_close_to_that_of_all() -> None:
     k = math.floor(0.025 * 2**15)
     assert exact == pytest.approx((means[k - 1], means[-k]), rel=1e-12)
     many = np.random.default_rng(3).normal(0.3, 1, 400)
+    sums, sizes = random_subsets(many, 99_999, seed=1)
+    means = np.sort(sums / sizes)
+    assert evidence.sign_flip_interval(many, 0.9, seed=1) == (means[4999], means[-5000])
     t = evidence.mean_interval(many)
     found = evidence.sign_flip_interval(many, seed=1)
     assert found == pytest.approx(t, abs=0.05 * (t.high - t.low))

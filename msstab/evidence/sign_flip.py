@@ -72,7 +72,7 @@ def sign_flip_interval(
     """
     d = paired(differences)
     require_share("level", level)
-    # 1 - 0.95 is a hair above 0.05, and k must not jump by that.
+    # 1 - 0.9 is a hair below 0.1, and k must not jump by that.
     share = round((1 - level) / 2, 12)
     if d.size <= EXACT_INTERVAL_PAIRS:
         sums, sizes = subset_sums(d)[1:], subset_sizes(d.size)[1:]
