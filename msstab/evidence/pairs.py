@@ -1,4 +1,4 @@
-"""Paired values: which are accepted, how much they vary, and an interval for what they estimate."""
+"""Paired values: what every statistic accepts and refuses, on errors or on their logarithms."""
 
 import math
 from typing import NamedTuple
