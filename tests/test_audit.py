@@ -293,7 +293,7 @@ def test_a_prediction_is_set_beside_the_trivial_one(
 
 
 def test_random_signs_may_differ_by_their_own_error_only() -> None:
-    report = clean_report(n=30, effect=-0.005)
+    report = clean_report(n=40, effect=-0.005)
     rows = {row.quantity: row for row in audit(report)}
     assert rows["p value"].agrees
     p = report.bench_report.comparison.p_value
