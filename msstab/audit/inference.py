@@ -51,7 +51,7 @@ def _p_value(facts: Facts) -> Row:
         agrees = abs(said - e.p_value) <= 4 * math.sqrt(2) * e.p_standard_error
         return stated(name, said, e.p_value, agrees, _exact(e))
     why = _exact(e) + _resampled(said, e)
-    if same(said, e.p_value / 2):
+    if e.p_value < 1 and same(said, e.p_value / 2):
         why += "; what is stated is half of it, that of a one-sided test"
     return stated(name, said, e.p_value, False, why)
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -19,6 +19,20 @@ class _Part(BaseModel):
 
 
 Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=0, le=10**9)]
+
+_ALLOWED = {
+    "model_type": "an object",
+    "dict_type": "an object",
+    "list_type": "a list",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "string_type": "a text",
+    "too_short": "a list of two numbers",
+    "too_long": "a list of two numbers",
+}
 
 
 class Trial(_Part):
@@ -37,7 +51,7 @@ class Scores(_Part):
     std: float | None = None
     std_ddof1: float | None = None
     per_seed: list[float] | None = None
-    n: int | None = None
+    n: Count | None = None
 
 
 class Arm(Scores):
@@ -57,15 +71,15 @@ class Comparison(_Part):
     """What is said of the pairs."""
 
     delta_mean: float | None = None
-    idea_wins: int | None = None
-    n_pairs: int | None = None
+    idea_wins: Count | None = None
+    n_pairs: Count | None = None
     per_seed_diffs: list[float] | None = None
     p_value: float | None = None
     mde: float | None = None
     mde_rel_pct: float | None = None
     mde_power80: float | None = None
     interval: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
-    alpha: Annotated[float, Field(gt=0, lt=0.5)] | None = None
+    alpha: Annotated[float, Field(ge=1e-6, lt=0.5)] | None = None
     margin: Positive | None = None
     p_equivalence: float | None = None
     outcome: str | None = None
@@ -87,7 +101,7 @@ class Bench(_Part):
     """The figures."""
 
     metric_direction: str | None = None
-    n_seeds: int | None = None
+    n_seeds: Count | None = None
     baseline: Arm = Arm()
     idea: Arm = Arm()
     comparison: Comparison = Comparison()
@@ -103,7 +117,7 @@ class Document(_Part):
     metrics: dict[str, Any] | None = None
     system_verdict: str | None = None
     practical_verdict: str | None = None
-    mechanism_ok: bool | Annotated[int, Field(ge=0, le=1)] | None = None
+    mechanism_ok: Literal[0, 1, False, True] | None = None
 
 
 def read(path: str | Path) -> Document:
@@ -160,4 +174,7 @@ def _line(error: ValidationError, alone: bool) -> str:
     given = repr(first["input"])
     given = given if len(given) <= 40 else given[:37] + "..."
     more = f" ({len(others)} more)" if others else ""
-    return f"{where} = {given}: {first['msg'][0].lower()}{first['msg'][1:]}{more}"
+    message = first["msg"]
+    allowed = _ALLOWED.get(first["type"], message[0].lower() + message[1:])
+    allowed = allowed.removeprefix("input should be ")
+    return f"{where} = {given}: it must be {allowed}{more}"

@@ -50,7 +50,7 @@ def _enough(facts: Facts) -> Row:
     n = facts.evidence.n if facts.evidence else facts.bench.comparison.n_pairs
     if n is None:
         return unchecked(name, "the number of pairs is not recorded", float(needed))
-    floor = 2.0 ** (1 - n)
+    floor = min(1.0, 2.0 ** (1 - n))
     why = f"{n} pairs can give p = {floor:.2g} at the least; p <= {facts.alpha:g} takes {needed}"
     return concern(name, float(n), f"{needed} or more", n >= needed, why)
 

@@ -1,5 +1,6 @@
 """Whether both arms were tuned alike, within their grids, and on other seeds than they confirm."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -134,8 +135,10 @@ def _reuse(
     return concern(name, tuned, float(means[nearest]), not reused, why)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_number(value: Any) -> bool:
+    # JSON's whole numbers may be too long for any arithmetic.
+    whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**15
+    return whole or (isinstance(value, float) and math.isfinite(value))
 
 
 def _name(cfg: Mapping[str, Any] | None) -> str | None:

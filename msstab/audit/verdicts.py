@@ -15,7 +15,7 @@ _CLAIMS = (
     (r"\braises the test error|\bby less than\b|\bno (improvement|effect)\b", False),
     (r"\bsignificant(ly)?\b|\blowers the test error\b|\boutperforms\b", True),
 )
-_NUMBER = r"([-+]?[\d.]*\d(?:e[-+]?\d+)?)"
+_NUMBER = r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d{1,3})?)"
 
 
 def check(facts: Facts) -> Iterator[Row]:
