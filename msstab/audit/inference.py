@@ -128,10 +128,14 @@ def _half_width(facts: Facts, e: PairedEvidence) -> tuple[float, str]:
     if said is None:
         return e.mde_half_width, why + "none"
     why += f"{said / error:.6g}" if error else "any, as differences do not vary"
-    if same(said, round(quantile, 3) * error):
-        # From a printed table of t, most likely: the right quantity all the same.
-        return round(quantile, 3) * error, why
-    return e.mde_half_width, why
+    table = _from_a_table(e)
+    return table if same(said, table) else e.mde_half_width, why
+
+
+def _from_a_table(e: PairedEvidence) -> float:
+    """Return the half-width by a printed table of t, the right quantity all the same."""
+    quantile = float(stats.t.isf(e.alpha / 2, e.n - 1))
+    return round(quantile, 3) * e.sd_difference / math.sqrt(e.n)
 
 
 def _power(facts: Facts, e: PairedEvidence) -> Row:
@@ -151,7 +155,10 @@ def _power(facts: Facts, e: PairedEvidence) -> Row:
 
 def _relative(facts: Facts) -> Row:
     said, e, name = facts.bench.comparison, facts.evidence, "mde_rel_pct"
-    sources = [said.mde, None if e is None else e.mde_half_width]
+    sources = [said.mde]
+    if e is not None:
+        sources += [e.mde_half_width, _from_a_table(e)]
+        sources += [e.mde_power80] if said.mde is None else []
     percents = [p for s in sources if s is not None and (p := facts.percent(s)) is not None]
     value = said.mde_rel_pct
     slack = facts.percent(facts.slack) or 0.0

@@ -33,7 +33,7 @@ def check(facts: Facts) -> Iterator[Row]:
             continue
         chosen = _chosen(arm.sweep, arm.best_cfg, facts.sign)
         active = [trial for trial in arm.sweep if _active(trial.cfg)]
-        if not _matches(chosen, arm.best_cfg) and _active(arm.best_cfg):
+        if chosen and not _matches(chosen, arm.best_cfg) and _active(arm.best_cfg):
             # With strength 0 the idea is the baseline, so leaving it out flatters nobody.
             chosen = _chosen(active, arm.best_cfg, facts.sign)
         yield _best(name, arm.best_cfg, chosen, len(arm.sweep))
@@ -54,17 +54,17 @@ def _budget(facts: Facts) -> Row:
     return concern("tuning budget", said, other, said == other, why)
 
 
-def _score(trial: Trial) -> float | None:
-    return trial.mean if trial.validation_mean is None else trial.validation_mean
-
-
 def _chosen(sweep: Sequence[Trial], best: Mapping[str, Any] | None, sign: int) -> Trial | None:
-    """Return the trial with the best score; of equals, the one that the report chose."""
-    scored = [(s, trial) for trial in sweep if (s := _score(trial)) is not None]
-    if not scored or any(trial.cfg is None for _, trial in scored):
+    """Return the trial with the best score; of equals, the one that the report chose.
+
+    None where a trial lacks its configuration or the score that the others have.
+    """
+    validated = any(trial.validation_mean is not None for trial in sweep)
+    scores = [trial.validation_mean if validated else trial.mean for trial in sweep]
+    known = [sign * score for score in scores if score is not None]
+    if not sweep or len(known) < len(sweep) or any(trial.cfg is None for trial in sweep):
         return None
-    top = min(sign * s for s, _ in scored)
-    ties = [trial for s, trial in scored if sign * s == top]
+    ties = [trial for score, trial in zip(known, sweep, strict=True) if score == min(known)]
     return next((t for t in ties if _matches(t, best)), ties[0])
 
 
@@ -85,8 +85,10 @@ def _best(arm: str, best: Mapping[str, Any] | None, chosen: Trial | None, trials
         return unchecked(name, "configurations or their scores are not recorded", said=_name(best))
     if best is None:
         return unchecked(name, "the chosen configuration is not recorded", _name(chosen.cfg))
-    data = "test" if chosen.validation_mean is None else "validation"
-    why = f"the best {data} score of {trials} trials, {_score(chosen):.3g}"
+    data, score = "validation", chosen.validation_mean
+    if score is None:
+        data, score = "test", chosen.mean
+    why = f"the best {data} score of {trials} trials, {score:.3g}"
     return stated(name, _name(best), _name(chosen.cfg), _matches(chosen, best), why)
 
 

@@ -126,4 +126,5 @@ def _quoted_scores(facts: Facts, arm: str) -> Row:
     own = scores.mean if values is None else float(values.mean())
     if match is None or own is None:
         return unchecked(name, "none is quoted in the metrics, or there is none to compare it with")
-    return stated(name, float(match[1]), own, same(float(match[1]), own), "mean of the seeds")
+    agrees = same(float(match[1]), own, facts.slack)
+    return stated(name, float(match[1]), own, agrees, "mean of the seeds")
