@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -107,7 +108,10 @@ def _build(profile_name: str, pairs: list[str], out: Path | None, jobs: int | No
 
 @app.command()
 def audit(
-    file: Annotated[Path, typer.Argument(help="A bench_report.json, of this project or another.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A bench_report.json, of this project or another."),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
     alpha: Annotated[
         float, typer.Option(help="Two-sided level, where the file states none.")
@@ -130,6 +134,9 @@ def audit(
         rows = audits.audit(audits.read(file), alpha=alpha, sesoi=sesoi)
     except audits.AuditError as error:
         _fail(str(error), 2)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A terminal of another encoding than UTF-8 can still show all that matters.
+        sys.stdout.reconfigure(errors="replace")
     if as_json:
         import json
 

@@ -87,6 +87,29 @@ def test_level_and_margin_apply_where_the_file_states_none(clean: Path) -> None:
     assert result.stderr == "error: --sesoi 5.0: it must lie between 0 and 1\n"
 
 
+def test_a_narrow_terminal_still_shows_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    result = run(str(ORIGINAL))
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    lines = [line.split("│")[1:-1] for line in result.stdout.splitlines() if "│" in line]
+    place = next(k for k, cells in enumerate(lines) if "baseline: learning rate" in cells[0])
+    assert lines[place][3].strip() == "flag"
+    assert "on the grid's edge" in lines[place + 1][0]
+
+
+def test_a_terminal_without_unicode_is_served_too(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "msstab", "audit", str(ORIGINAL)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == b""
+    assert done.stdout.decode("ascii").splitlines()[-1].startswith("38 checks")
+
+
 def test_codes_in_a_file_do_not_reach_the_terminal(tmp_path: Path) -> None:
     content = json.loads(ORIGINAL.read_text())
     content["practical_verdict"] = "\x1b[2J[red]gone[/red]\ud800" + "x" * 10_000

@@ -27,6 +27,7 @@ _STYLES = {"ok": "green", "flag": "bold red", "not recorded": "dim"}
 _MISSING = "\N{EM DASH}"
 _LONGEST = 60
 _WIDTH_OF_A_FILE = 160
+_NARROW = 120
 
 
 def to_frame(rows: Sequence[Row]) -> "pd.DataFrame":
@@ -74,7 +75,10 @@ def to_json(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def print_table(rows: Sequence[Row], console: "Console | None" = None) -> None:
-    """Print rows as a table as wide as the terminal, and wide enough to read in a file."""
+    """Print rows as a table as wide as the terminal, and wide enough to read in a file.
+
+    In a narrow terminal each reason is below the name of its check, not beside the result.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -82,13 +86,20 @@ def print_table(rows: Sequence[Row], console: "Console | None" = None) -> None:
     console = console or Console()
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDTH_OF_A_FILE
-    table = Table(show_lines=False)
-    for heading in ("Check", "File states", "Follows", "Result", "Why"):
-        table.add_column(heading, overflow="fold", ratio=3 if heading == "Why" else None)
+    narrow = console.width < _NARROW
+    table = Table()
+    for heading in ("Check", "File states", "Follows", "Result", "Why")[: 4 if narrow else 5]:
+        table.add_column(
+            heading, overflow="fold", max_width=12 if narrow and table.columns else None
+        )
     for row in rows:
-        result = RESULTS[row.kind]
-        cells = [Text(_printable(text)) for text in (row.quantity, *_texts(row))]
-        table.add_row(*cells, Text(result, style=_STYLES[result]), Text(_printable(row.why, 400)))
+        result = Text(RESULTS[row.kind], style=_STYLES[RESULTS[row.kind]])
+        name, *values = (Text(_printable(text)) for text in (row.quantity, *_texts(row)))
+        why = Text(_printable(row.why, 400), style="dim" if narrow else "")
+        if narrow:
+            table.add_row(Text.assemble(name, "\n  ", why), *values, result)
+        else:
+            table.add_row(name, *values, result, why)
     console.print(table)
 
 
