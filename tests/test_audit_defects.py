@@ -145,6 +145,16 @@ def test_one_defect_raises_one_flag(change: Change, quantity: str, words: str) -
     assert words in found[min(found)].why
 
 
+def test_an_idea_chosen_among_positive_strengths_is_not_blamed_for_it() -> None:
+    content = clean()
+    idea = content["bench_report"]["idea"]
+    none = next(t for t in idea["sweep"] if t["cfg"] == {"lr": 0.01, "penalty": 0.0})
+    none["validation_mean"] = 0.5
+    assert flagged(content) == {}
+    idea["best_cfg"]["lr"] = 0.001
+    assert "idea: best trial" in flagged(content)
+
+
 def test_an_error_divided_by_the_prediction_must_say_so() -> None:
     content = clean()
     signature = content["bench_report"]["mechanism_signature"]

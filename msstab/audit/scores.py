@@ -74,11 +74,12 @@ def _arm(facts: Facts, name: str) -> Iterator[Row]:
         yield row._replace(why=f"divides by {divided}" if row.agrees else f"of {n} values by seed")
         if not row.agrees and scores.std_ddof1 is None:
             return
-    why = "divides by n - 1, as an estimate of the spread between seeds does"
+    why = "an estimate of the spread between seeds divides by n - 1"
     said = scores.std if scores.std_ddof1 is None else scores.std_ddof1
     # Any rounding that hides the factor between the two would hide this.
     room = 0.0 if scores.std_ddof1 is None and divided == "n" else slack
-    yield figure(f"{name}: standard deviation", said, sd, why, room)
+    row = figure(f"{name}: standard deviation", said, sd, why, room)
+    yield row._replace(why=f"divides by n; {why}") if row.flagged and said == scores.std else row
 
 
 def _repeated(facts: Facts) -> Row:
