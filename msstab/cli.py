@@ -1,9 +1,10 @@
-"""The command line: build the report of a study, whose parameters are checked first."""
+"""The command line: build the report of a study, or audit a report that there is already."""
 
 import os
 import signal
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -46,7 +47,7 @@ def _options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Keep `build` a subcommand, so that others can join it."""
+    """Take the options that come before any command."""
 
 
 @app.command()
@@ -103,6 +104,48 @@ def _build(profile_name: str, pairs: list[str], out: Path | None, jobs: int | No
     except PermissionError as error:
         _fail(f"no permission to write {error.filename}", 2)
     print(f"\n{result.verdict}\n{_shown(result.path)}")
+
+
+@app.command()
+def audit(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="A bench_report.json, of this project or another."),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    alpha: Annotated[
+        float, typer.Option(help="Two-sided level, where the file states none.")
+    ] = 0.05,
+    sesoi: Annotated[
+        float,
+        typer.Option(help="Smallest effect of interest, as a share; where the file states none."),
+    ] = 0.05,
+) -> None:
+    """Recompute what a bench report says from its own values by seed, and question its design.
+
+    Exit codes: 0 nothing is flagged, 1 something is, 2 the file or an option cannot be used.
+    """
+    for name, value, most in (("alpha", alpha, 0.5), ("sesoi", sesoi, 1.0)):
+        if not 0 < value < most:
+            _fail(f"--{name} {value}: it must lie between 0 and {most:g}", 2)
+    from msstab import audit as audits
+
+    try:
+        rows = audits.audit(audits.read(file), alpha=alpha, sesoi=sesoi)
+    except audits.AuditError as error:
+        _fail(str(error), 2)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A terminal of another encoding than UTF-8 can still show all that matters.
+        sys.stdout.reconfigure(errors="replace")
+    if as_json:
+        import json
+
+        print(json.dumps({"file": str(file), **audits.to_json(rows)}, indent=2, allow_nan=False))
+    else:
+        audits.print_table(rows)
+        print(audits.summary(rows))
+    if any(row.flagged for row in rows):
+        raise typer.Exit(1)
 
 
 def _split(pair: str) -> tuple[str, str]:

@@ -44,6 +44,7 @@ def report(results: Results) -> Report:
             "predicted_lifted_rho_mean": float(row.predicted),
             "observed_hidden_second_moment_ratio_mean": float(row.observed),
             "relative_error": float(row.relative_error),
+            "relative_to": "predicted",
             "confirmed": bool(row.confirmed),
             "source": f"penalised {s.cell} networks on {s.track} test sequences",
         },

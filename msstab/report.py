@@ -96,12 +96,16 @@ class Comparison(_Model):
 
 
 class Signature(_Model):
-    """Predicted and observed second-moment growth of the trained networks."""
+    """Predicted and observed second-moment growth of the trained networks.
+
+    `relative_to`: which of the two `relative_error` is a share of.
+    """
 
     noise_sigma: float
     predicted_lifted_rho_mean: Positive
     observed_hidden_second_moment_ratio_mean: Positive
     relative_error: float
+    relative_to: Literal["predicted", "observed"] | None = None
     confirmed: bool
     source: str
 
