@@ -86,10 +86,10 @@ def _build(profile_name: str, pairs: list[str], out: Path | None, jobs: int | No
     from msstab import study as studies
 
     try:
-        base = studies.profile(profile_name)
         given = dict(_split(pair) for pair in pairs)
         # Importing the experiment declares the tracks, cells, noises and arms a study may name.
         import_module("msstab.experiment")
+        base = studies.profile(profile_name)
         from msstab import book
 
         study = studies.parse(given, base)

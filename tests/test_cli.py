@@ -19,7 +19,7 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any
     """Replace the build itself; return the list of what it was asked for."""
     fake_rooms(monkeypatch)
     names = {"track": ["dynamics"], "cell": ["gru"], "noise": ["unit"]}
-    known = {**names, "arm": ["baseline", "spectral_proxy", "hinge"]}
+    known = {**names, "arm": [*Study.model_fields["arms"].default, "hinge"]}
     monkeypatch.setattr(study, "KNOWN_NAMES", known)
     monkeypatch.chdir(tmp_path)
     asked: list[dict[str, Any]] = []
@@ -122,7 +122,7 @@ def test_a_real_failing_chapter_reaches_the_exit_code(
         "conftest.fake_rooms(pytest.MonkeyPatch())\n"
         "from conftest import *; from msstab import study; from msstab.cli import main\n"
         "study.KNOWN_NAMES |= {'track': ['dynamics'], 'cell': ['gru'], 'noise': ['unit']}\n"
-        "study.KNOWN_NAMES['arm'] = ['baseline', 'spectral_proxy']\n"
+        "study.KNOWN_NAMES['arm'] = list(study.Study.model_fields['arms'].default)\n"
         "write_notebook(Path('notebooks/00_only.ipynb'), [PARAMETERS, code('1 / 0')])\n"
         "main()"
     )

@@ -38,7 +38,12 @@ def test_the_baselines_learning_rates_stand_beside_the_originals(tiny_results: R
 def test_tuning_shows_the_same_budget_for_every_arm(tiny_results: Results) -> None:
     frame = tables.tuning(tiny_results)
     assert frame["Configurations tried"].nunique() == 1
-    assert list(frame["Arm"]) == ["baseline", "spectral proxy", "spectral proxy"]
+    assert list(frame["Arm"]) == 2 * ["baseline"] + 3 * ["spectral proxy"]
+    runs = tiny_results.experiment
+    choices = [runs.chosen, runs.penalised, runs.robust]
+    chosen = [c["spectral_proxy"] for c in choices]
+    assert list(frame["Strength"])[2:] == [f"{c.strength:g}" for c in chosen]
+    assert list(frame["Learning rate"])[2:] == [f"{c.learning_rate:g}" for c in chosen]
 
 
 def test_forecasters_are_means_over_the_confirmation_seeds(tiny_results: Results) -> None:
