@@ -337,6 +337,6 @@ def test_the_real_chapters_make_a_book_around_an_arm_of_ones_own(
     )
     assert done.returncode == 0, done.stderr
     html = project / "_build" / "html"
-    for chapter in ("03_penalty", "own_idea"):
-        assert "slow states" in (html / "notebooks" / f"{chapter}.html").read_text("utf-8")
-    assert "noise injection" in (html / "notebooks" / "03_penalty.html").read_text("utf-8")
+    page = (html / "notebooks" / "03_penalty.html").read_text("utf-8")
+    for arm in ("slow states", "noise injection"):
+        assert arm in page
