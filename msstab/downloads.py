@@ -5,7 +5,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from msstab import experiment, figures, provenance
+from msstab import experiment, figures, planning, provenance
 from msstab.report import Arm, Report, build_report, write_report
 from msstab.results import Results, limitations, mechanism_clause, signatures
 from msstab.rules import Rule
@@ -17,6 +17,10 @@ def write(results: Results, directory: Path) -> str:
     """Write every download and the landing page's parts; return the verdict's sentence."""
     write_report(report(results), directory / "bench_report.json")
     results.table.to_csv(directory / "trials.csv", index=False, lineterminator="\n")
+    runs = results.experiment
+    choices = {"selected": runs.chosen, "penalised": runs.penalised, "robust": runs.robust}
+    plan = json.dumps(planning.record(results.study, runs.plan, choices), indent=1)
+    (directory / "plan.json").write_text(plan + "\n", encoding="utf-8")
     numbers = json.dumps(landing_numbers(results), indent=1, sort_keys=True)
     (directory / "numbers.json").write_text(numbers + "\n", encoding="utf-8")
     picture = figures.effects([results.clean, results.noisy], results.study.sesoi)

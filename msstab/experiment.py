@@ -1,6 +1,7 @@
 """Which trials a Study needs; runs the missing ones, keeps each, returns one tidy table."""
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -9,7 +10,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from msstab import arms, store
+from msstab import arms, planning, store
+from msstab.planning import Plan
 from msstab.study import Study, StudyError
 from msstab.training import Trained
 from msstab.trials import Scoring, Trial, load_scores, load_trained, score_trials, train_trials
@@ -22,6 +24,9 @@ MOST_WIDENINGS = 4
 UNTRAINED_GAINS = (1.0, 2.2)
 """Gains of the initial weights of the networks that are scored without any training."""
 
+MOST_UNTRAINED = 8
+"""Networks of each such gain."""
+
 
 class Experiment(NamedTuple):
     """A Study's runs.
@@ -30,7 +35,8 @@ class Experiment(NamedTuple):
     "untrained"), seed, configuration and scores. By arm, `chosen` is the configuration of lowest
     clean validation error, strength 0 allowed, `penalised` the same of positive strength, and
     `robust` that of lowest validation error under noise, of positive strength for all but the
-    baseline. `bracketed`: none of these lies on the edge of `grid`, the widened one.
+    baseline. `bracketed`: none of these lies on the edge of `grid`, the widened one. `plan` says
+    how many seeds confirm.
     """
 
     study: Study
@@ -40,17 +46,22 @@ class Experiment(NamedTuple):
     penalised: dict[str, Configuration]
     robust: dict[str, Configuration]
     bracketed: bool
+    plan: Plan
 
 
 def run(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Experiment:
     """Run what is missing of a Study's trials and return all of them.
 
     Tuning seeds choose every arm's configurations on validation data, the grid being widened
-    until each choice is bracketed; confirmation seeds, none of which took part in tuning, then
-    compare the arms. `jobs` processes share the work; the numbers do not depend on it.
-    `progress(done, total)` is told of missing work done, training and scoring a network being one
-    each; until the choices are made, the total estimates the confirmation and may grow with the
-    grid. Raises StudyError for a device that is not there.
+    until each choice is bracketed, and plan the confirmation. What is fixed by then is written
+    down (`planning.write`). Confirmation seeds, none of which took part in tuning, then compare
+    the arms: the judged arm and the baseline on as many as planned for the first question, all
+    others on no more than `study.other_seeds`.
+
+    `jobs` processes share the work; the numbers do not depend on it. `progress(done, total)` is
+    told of missing work done, training and scoring a network being one each; until the choices
+    are made, the total estimates the confirmation and may grow with the grid. Raises StudyError
+    for a device that is not there.
     """
     if study.device != "cpu" and not torch.cuda.is_available():
         raise StudyError(f"device = {study.device}: torch finds no such device here; use cpu")
@@ -59,28 +70,40 @@ def run(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Exp
     for _ in range(MOST_WIDENINGS + 1):
         grid = wider
         rows = _tuning_rows(study, grid)
-        choices = _choices(runner.table(rows, later=_confirmations(study)))
+        tuning = runner.table(rows, later=_confirmations(study))
+        choices = _choices(tuning)
         picks = [(arm, c) for by_arm in choices for arm, c in by_arm.items()]
         wider = widen(grid, picks)
         if wider == grid:
             break
     chosen, penalised, robust = choices
     baseline, idea, *_ = study.arms
-    for arm in (baseline, idea):
-        rows += _rows(study, arm, "selected", chosen[arm])
+    errors = [
+        at(tuning, arm, c).validation_mse for arm, c in ((baseline, chosen), (idea, penalised))
+    ]
+    plan = planning.plan(study, *(e.to_numpy() for e in errors))
+    named = zip(("selected", "penalised", "robust"), choices, strict=True)
+    planning.write(planning.record(study, plan, dict(named)))
+    others = min(study.other_seeds, plan.seeds)
+    rows += _rows(study, baseline, "selected", chosen[baseline], plan.seeds)
+    rows += _rows(study, idea, "selected", chosen[idea], others)
     for arm, configuration in penalised.items():
-        rows += _rows(study, arm, "penalised", configuration)
+        pairs = plan.seeds if arm == idea else others
+        rows += _rows(study, arm, "penalised", configuration, pairs)
     for arm, configuration in robust.items():
-        rows += _rows(study, arm, "robust", configuration)
+        rows += _rows(study, arm, "robust", configuration, others)
     for gain in UNTRAINED_GAINS:
-        rows += _untrained(study, gain)
-    table = runner.table(rows)
-    return Experiment(study, table, grid, chosen, penalised, robust, bracketed=grid == wider)
+        rows += _untrained(study, gain, min(others, MOST_UNTRAINED))
+    bracketed = grid == wider
+    return Experiment(study, runner.table(rows), grid, *choices, bracketed=bracketed, plan=plan)
 
 
-def pairs(study: Study, arm: str) -> int:
-    """Return the number of confirmation seeds on which an arm is compared with the baseline."""
-    return study.seeds if arm in study.arms[:2] else study.other_seeds
+def at(table: pd.DataFrame, arm: str, chosen: Mapping[str, Configuration]) -> pd.DataFrame:
+    """Return an arm's tuning runs at its chosen configuration, in the order of seeds."""
+    c = chosen[arm]
+    own = (table.arm == arm) & (table.role == "tuning")
+    own &= (table.learning_rate == c.learning_rate) & (table.strength == c.strength)
+    return table[own].sort_values("seed")
 
 
 def trained(study: Study, configuration: Configuration, arm: str, role: str, seed: int) -> Trained:
@@ -107,8 +130,9 @@ def _first_grid(study: Study) -> Grid:
 
 def _confirmations(study: Study) -> int:
     """Estimate the steps of the confirmation: networks trained and networks scored."""
-    others = 2 * (len(study.arms) - 2) * study.other_seeds
-    return 2 * (5 * study.seeds + others)
+    planned = study.seeds or 3 * study.max_seeds // 4
+    others = (2 * len(study.arms) - 1) * min(study.other_seeds, planned)
+    return 2 * (2 * planned + others)
 
 
 _PURPOSES = {
@@ -154,8 +178,11 @@ class _Runner:
         self._report(0)
         jobs = min(self.jobs, len(calls))
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        for done in parallel(joblib.delayed(work)(*arguments) for arguments in calls):
-            self._report(done)
+        with warnings.catch_warnings():
+            # A process that has grown is replaced, and its work given to another: nothing is lost.
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+            for done in parallel(joblib.delayed(work)(*arguments) for arguments in calls):
+                self._report(done)
 
     def _report(self, done: int) -> None:
         self.done += done
@@ -163,18 +190,18 @@ class _Runner:
             self.progress(self.done, self.total + self.later)
 
 
-def _rows(study: Study, arm: str, role: str, configuration: Configuration) -> list[_Row]:
+def _rows(
+    study: Study, arm: str, role: str, configuration: Configuration, seeds: int
+) -> list[_Row]:
     purpose = _PURPOSES[role]
-    seeds = study.tuning_seeds if purpose == "tuning" else pairs(study, arm)
     trials = [_trial(study, arm, configuration, purpose, seed) for seed in range(seeds)]
     return [_Row(arm, role, scoring) for scoring in _scorings(study, trials)]
 
 
-def _untrained(study: Study, gain: float) -> list[_Row]:
+def _untrained(study: Study, gain: float, seeds: int) -> list[_Row]:
     base = _trial(study, "baseline", Configuration(study.learning_rates[0], 0.0), "confirmation", 0)
     trials = [
-        Trial(**{**asdict(base), "index": seed, "epochs": 0, "gain": gain})
-        for seed in range(min(study.seeds, 8))
+        Trial(**{**asdict(base), "index": seed, "epochs": 0, "gain": gain}) for seed in range(seeds)
     ]
     return [_Row(f"untrained, gain {gain:g}", "untrained", s) for s in _scorings(study, trials)]
 
@@ -217,7 +244,7 @@ def _tuning_rows(study: Study, grid: Grid) -> list[_Row]:
         row
         for arm in study.arms
         for configuration in configurations(grid, arm)
-        for row in _rows(study, arm, "tuning", configuration)
+        for row in _rows(study, arm, "tuning", configuration, study.tuning_seeds)
     ]
 
 

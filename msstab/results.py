@@ -139,9 +139,8 @@ def _against_baseline(
     runs: Experiment, arm: str, roles: tuple[str, str], metric: str, title: str
 ) -> Comparison:
     """Compare on the arm's confirmation seeds; `roles` are the baseline's and the arm's."""
-    n = experiment.pairs(runs.study, arm)
-    a = _by_seed(runs, "baseline", roles[0], metric)[:n]
     b = _by_seed(runs, arm, roles[1], metric)
+    a = _by_seed(runs, "baseline", roles[0], metric)[: len(b)]
     return compare(title, a, b, alpha=runs.study.alpha, sesoi=runs.study.sesoi)
 
 

@@ -77,6 +77,25 @@ def every_arm(found: Results) -> str:
     return " ".join(parts)
 
 
+def planning(found: Results) -> str:
+    """Say how many pairs the primary comparison was planned with, and what they turned out to see.
+
+    The planned power is that for the spread of the tuning seeds, the achieved one that for the
+    spread of the confirmation.
+    """
+    plan, study = found.experiment.plan, found.study
+    ratios = found.clean.evidence.ratios
+    return (
+        f"Over the {plan.tuning_seeds} tuning seeds the logarithm of the ratio of paired errors "
+        f"had a standard deviation of {plan.sd:.2f}; to detect an effect of {study.sesoi:.0%} with "
+        f"{plan.power:.0%} power at that spread takes {plan.needed} pairs. {plan.seeds} run "
+        f"({plan.reason}), with a planned power of {plan.power_planned:.0%}. Their own standard "
+        f"deviation is {ratios.sd:.2f}, so that the power achieved is "
+        f"{ratios.power_at_margin:.0%}, and an effect of {ratios.mde_power80:.1f}% is detected "
+        f"with 80% power, one of {ratios.mde_power90:.1f}% with 90%."
+    )
+
+
 def never_active(found: Results) -> str:
     """Name the arms that never did anything, and are the baseline under another name."""
     tuning = found.table[(found.table.role == "tuning") & (found.table.strength > 0)]

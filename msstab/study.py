@@ -82,7 +82,13 @@ class Study(BaseModel):
         64, ge=2, description="test sequences on which the mechanism is measured"
     )
     tuning_seeds: int = Field(8, ge=2, description="seeds that choose each arm's configuration")
-    seeds: int = Field(256, ge=2, description="paired seeds that confirm, disjoint from tuning")
+    seeds: int = Field(
+        0, ge=0, description="paired seeds that confirm, other than tuning's; 0: as planned"
+    )
+    max_seeds: int = Field(1024, ge=2, description="most seeds that the plan may ask for")
+    power: float = Field(
+        0.9, gt=0.5, lt=1, description="power with which the plan detects the effect of interest"
+    )
     other_seeds: int = Field(
         64, ge=2, description="paired seeds for the arms beside the one that is judged"
     )
@@ -128,6 +134,13 @@ class Study(BaseModel):
         if not levels or any(b <= a for a, b in itertools.pairwise(levels)):
             raise ValueError("give at least one level, in increasing order")
         return levels
+
+    @pydantic.field_validator("seeds")
+    @classmethod
+    def _some_or_planned(cls, seeds: int) -> int:
+        if seeds == 1:
+            raise ValueError("give at least 2, or 0 for as many as the plan asks for")
+        return seeds
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> "Study":

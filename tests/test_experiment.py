@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import re
 import shutil
 import signal
@@ -17,7 +18,18 @@ from joblib.externals import loky
 from plain import modules
 from torch import Tensor
 
-from msstab import arms, cells, evaluation, experiment, keys, store, study, training, trials
+from msstab import (
+    arms,
+    cells,
+    evaluation,
+    experiment,
+    keys,
+    planning,
+    store,
+    study,
+    training,
+    trials,
+)
 from msstab.experiment import Experiment
 from msstab.seeding import generator
 from msstab.study import Study
@@ -357,6 +369,45 @@ def test_an_arm_of_ones_own_that_was_changed_is_trained_anew(
     assert norms[1] < 0.5 * norms[0]
     forbid(monkeypatch, training, "train")
     experiment.trained(changed, c, name, "tuning", 0)
+
+
+def test_the_primary_comparison_has_as_many_pairs_as_planned_and_the_others_fewer(
+    warm: Path,
+) -> None:
+    planned = TINY.model_copy(update={"seeds": 0, "max_seeds": 5, "other_seeds": 2})
+    found = experiment.run(planned)
+    assert (found.plan.seeds, found.plan.reason) == (5, "capped at max_seeds = 5")
+    assert found.plan.needed > 5
+    counts = found.table.groupby(["arm", "role"]).size()
+    for arm, role, expected in (
+        *(("baseline", "selected", 5), ("spectral_proxy", "penalised", 5)),
+        *(("baseline", "robust", 2), ("spectral_proxy", "robust", 2)),
+        ("spectral_proxy", "selected", 2),
+    ):
+        assert counts[arm, role] == expected
+    chosen = [
+        experiment.at(found.table, "baseline", found.chosen),
+        experiment.at(found.table, "spectral_proxy", found.penalised),
+    ]
+    errors = [runs.validation_mse.to_numpy() for runs in chosen]
+    assert found.plan == planning.plan(planned, *errors)
+
+
+def test_the_plan_is_written_before_any_seed_confirms(
+    cold: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = trials._data
+
+    def only_tuning(track: str, study_seed: int, purpose: str, *rest: Any) -> Any:
+        if purpose == "confirmation":
+            raise InterruptedError
+        return draw(track, study_seed, purpose, *rest)
+
+    monkeypatch.setattr(trials, "_data", only_tuning)
+    with pytest.raises(InterruptedError):
+        experiment.run(TINY)
+    (path,) = (cold / "plans").iterdir()
+    assert json.loads(path.read_text(encoding="utf-8"))["plan"]["seeds"] == TINY.seeds
 
 
 # ---- pairing and independence

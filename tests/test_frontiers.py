@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
+from msstab import planning
 from msstab.experiment import Experiment
 from msstab.frontiers import frontiers
 from msstab.study import Study
@@ -35,7 +36,9 @@ def runs() -> Experiment:
                 ]
     table = pd.DataFrame(rows).sample(frac=1, random_state=0)
     chosen = {"baseline": Configuration(0.01, 0.0)}
-    return Experiment(Study(), table, Grid(RATES, {"idea": STRENGTHS}), chosen, {}, {}, True)
+    plan = planning.plan(Study(), [1.0, 2.0, 3.0], [1.0, 2.0, 2.0])
+    grid = Grid(RATES, {"idea": STRENGTHS})
+    return Experiment(Study(), table, grid, chosen, {}, {}, True, plan)
 
 
 def test_a_frontier_has_each_strength_at_its_best_learning_rate(runs: Experiment) -> None:

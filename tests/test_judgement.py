@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from msstab import control, judgement, rules
+from msstab import control, judgement, planning, rules
 from msstab.experiment import Experiment
 from msstab.judgement import MechanismTest
 from msstab.results import Results
@@ -45,7 +45,9 @@ def synthetic(variants: int, *, learnt: int, bias: float = 1.0) -> Experiment:
         )
     table = pd.concat(parts, ignore_index=True)
     chosen = {"baseline": Configuration(0.001, 0.0)}
-    return Experiment(Study(tuning_seeds=SEEDS), table, Grid((0.1, 0.2), {}), chosen, {}, {}, True)
+    study = Study(tuning_seeds=SEEDS)
+    plan = planning.plan(study, [1.0, 2.0, 3.0], [1.0, 2.0, 2.0])
+    return Experiment(study, table, Grid((0.1, 0.2), {}), chosen, {}, {}, True, plan)
 
 
 @pytest.fixture(autouse=True)

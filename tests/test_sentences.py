@@ -125,3 +125,12 @@ def test_the_strongest_mediator_is_the_one_that_explains_most(tiny_results: Resu
         nothing = {name: m._replace(explained=float("nan")) for name, m in made.items()}
         patch.setattr(judgement, "mediators", lambda _: nothing)
         assert "Too few networks" in sentences.strongest_mediator(tiny_results)
+
+
+def test_the_plans_sentence_gives_planned_and_achieved_power(tiny_results: Results) -> None:
+    plan, ratios = tiny_results.experiment.plan, tiny_results.clean.evidence.ratios
+    text = sentences.planning(tiny_results)
+    assert f"takes {plan.needed} pairs. {plan.seeds} run (the Study names the number)" in text
+    assert f"a planned power of {plan.power_planned:.0%}" in text
+    assert f"power achieved is {ratios.power_at_margin:.0%}" in text
+    assert f"an effect of {ratios.mde_power80:.1f}% is detected with 80% power" in text

@@ -38,6 +38,8 @@ OTHER: dict[str, Any] = {
     "mechanism_sequences": 65,
     "tuning_seeds": 9,
     "seeds": 255,
+    "max_seeds": 1023,
+    "power": 0.8,
     "other_seeds": 65,
     "study_seed": 1,
     "alpha": 0.01,
@@ -152,7 +154,7 @@ def test_every_fault_gets_a_line() -> None:
         parse({"hiden": 64, "sede": 1})
     assert [line.split()[0] for line in str(caught.value).splitlines()] == ["hiden", "sede"]
     with pytest.raises(StudyError) as caught:
-        parse({"hidden": 0, "seeds": 0, "sigma": 0.3})
+        parse({"hidden": 0, "seeds": 1, "sigma": 0.3})
     assert [line.split()[0] for line in str(caught.value).splitlines()] == ["hidden", "seeds"]
 
 
