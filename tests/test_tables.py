@@ -1,9 +1,10 @@
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from msstab import downloads, judgement, results, tables
+from msstab import downloads, evidence, judgement, results, tables, verdict
 from msstab.report import original_report
 from msstab.results import Results
 
@@ -131,3 +132,27 @@ def test_a_shown_table_has_a_caption_scoped_headers_and_escaped_text() -> None:
     assert "&lt;i&gt;" in markup
     assert "<i>" not in markup
     assert 'tabindex="0"' in markup
+
+
+def test_the_evidence_gives_every_method_on_its_own_scale() -> None:
+    rng = np.random.default_rng(0)
+    baseline = np.exp(rng.normal(size=12))
+    idea = 1.2 * baseline * np.exp(0.1 * rng.normal(size=12))
+    e = evidence.summarise(baseline, idea, margin=0.05 * baseline.mean())
+    frame = tables.evidence(e).set_index("Method")
+    assert frame.loc["Mean change", "On ratios"] == f"{100 * (e.ratios.ratio - 1):+.1f}%"
+    assert frame.loc["Mean change", "On differences"] == f"{e.percent(e.mean_difference):+.1f}%"
+    low, high = (e.percent(bound) for bound in e.interval)
+    assert frame.loc["t interval, 95%", "On differences"] == f"{low:+.1f}% to {high:+.1f}%"
+    assert frame.loc["Sign-flip test (exact)", "On ratios"] == verdict.p_text(e.ratios.p_value)
+    assert frame.loc["Effect found with 80% power", "On ratios"] == f"{e.ratios.mde_power80:.1f}%"
+    assert not frame.isin(["nan%", "+nan%", "p = nan"]).any(axis=None)
+
+
+def test_the_evidence_of_more_pairs_gives_its_monte_carlo_error() -> None:
+    rng = np.random.default_rng(0)
+    baseline = np.exp(rng.normal(size=60))
+    e = evidence.summarise(baseline, baseline[::-1], margin=0.05 * baseline.mean())
+    assert 0 < e.p_standard_error < 0.01
+    said = f"Sign-flip test (Monte Carlo error {tables.number(e.p_standard_error, 1)})"
+    assert said in set(tables.evidence(e).Method)

@@ -8,6 +8,7 @@ from msstab.tables.comparison import (
     noisy_errors,
     verdict,
 )
+from msstab.tables.evidence import evidence
 from msstab.tables.mechanism import (
     breakdown,
     findings,
@@ -26,6 +27,7 @@ __all__ = [
     "breakdown",
     "clean_errors",
     "comparisons",
+    "evidence",
     "findings",
     "forecasters",
     "interventions",
