@@ -1,5 +1,7 @@
 """Tables that compare arms with the baseline, and the verdict."""
 
+from collections.abc import Callable
+
 import pandas as pd
 
 from msstab import results, sensitivity
@@ -121,9 +123,9 @@ def changes_of_verdict(compared: Comparison) -> pd.DataFrame:
             {
                 "What is changed": f"one seed left out ({len(own)} of {len(seeds)})",
                 "Outcome": outcome,
-                "Change of the error": _ends(own.effect, "+.1%"),
-                "p, no difference": _ends(own.p_value, ".2g"),
-                "p, difference beyond the margin": _ends(own.p_equivalence, ".2g"),
+                "Change of the error": _ends(own.effect, "{:+.1%}".format),
+                "p, no difference": _ends(own.p_value, _bare),
+                "p, difference beyond the margin": _ends(own.p_equivalence, _bare),
             }
         )
     return pd.DataFrame(rows)
@@ -137,8 +139,8 @@ def _spoken_change(varied: str, value: float) -> str:
     return f"nothing ({varied})" if varied == sensitivity.AS_JUDGED else f"{varied} {value:g}"
 
 
-def _ends(values: pd.Series, style: str) -> str:
-    low, high = f"{values.min():{style}}", f"{values.max():{style}}"
+def _ends(values: pd.Series, write: Callable[[float], str]) -> str:
+    low, high = write(values.min()), write(values.max())
     return low if low == high else f"{low} to {high}"
 
 
