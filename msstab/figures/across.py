@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from msstab import evidence
 from msstab.families import holm_across
-from msstab.figures.axes import panels, plain_ticks
+from msstab.figures.axes import panels, ratio_ticks
 from msstab.results import ArmComparison, Comparison
 from msstab.svg import BLUE, GREY, INK, PAPER, VERMILLION, Picture, style
 from msstab.tables import spoken
@@ -35,7 +35,7 @@ def forest(arms: Mapping[str, ArmComparison], judged: str, sesoi: float) -> Pict
         "error under noise": {arm: arms[arm].noisy for arm in order},
     }
     with style():
-        figure, columns = plt.subplots(1, 2, sharey=True, figsize=(6.0, 1.1 + 0.34 * len(order)))
+        figure, columns = plt.subplots(1, 2, sharey=True, figsize=(5.4, 1.1 + 0.34 * len(order)))
         said = [
             f"{title}: {_draw_ratios(axes, compared, sesoi)}"
             for axes, (title, compared) in zip(columns, questions.items(), strict=True)
@@ -70,9 +70,9 @@ def _draw_ratios(axes: Axes, compared: Mapping[str, Comparison], sesoi: float) -
         axes.plot(r.ratio, row, "o", ms=7, mfc=colour if differs else PAPER, mec=colour, mew=1.5)
         low, high = r.interval
         mark = ", differs" if differs else ""
-        said.append(f"{spoken(arm)} {r.ratio:.2f} ({low:.2f} to {high:.2f}{mark})")
+        said.append(f"{spoken(arm)} {r.ratio:.3g} ({low:.3g} to {high:.3g}{mark})")
     axes.set_xscale("log")
-    plain_ticks(axes.xaxis)
+    ratio_ticks(axes.xaxis)
     return "; ".join(said)
 
 
@@ -80,11 +80,20 @@ def performance_profile(errors: Mapping[str, ArrayLike]) -> Picture:
     """Draw on what share of problems each arm's error is within a factor of the lowest error.
 
     `errors` maps arms to errors (problems,), of the same problems in the same order: seeds, or
-    the seeds of several tracks. A panel for each arm, the others behind it in grey.
+    the seeds of several tracks. A panel for each arm, the others behind it in grey. Raises
+    ValueError for unequally many errors and where no arm has a finite one.
     """
-    table = np.array([np.asarray(own, dtype=np.float64) for own in errors.values()])
-    relative = table / table.min(axis=0)
-    usual = float(np.quantile(relative[np.isfinite(relative)], 0.98))
+    sizes = {arm: np.size(own) for arm, own in errors.items()}
+    if len(set(sizes.values())) != 1:
+        raise ValueError(f"arms need errors of the same problems; got {sizes}")
+    table = np.array(list(errors.values()), dtype=np.float64)
+    table[np.isnan(table)] = np.inf
+    with np.errstate(invalid="ignore"):
+        relative = table / table.min(axis=0)
+    reached = relative[np.isfinite(relative)]
+    if reached.size == 0:
+        raise ValueError("no arm has a finite error")
+    usual = float(np.quantile(reached, 0.98))
     largest = min(LARGEST_FACTOR, max(1.05, usual))
     factors = np.geomspace(1, largest, 61)
     profiles = evidence.performance_profile(table, factors)
@@ -94,10 +103,10 @@ def performance_profile(errors: Mapping[str, ArrayLike]) -> Picture:
         for axes, (arm, own) in zip(grid, by_arm.items(), strict=True):
             for other, rest in by_arm.items():
                 if other != arm:
-                    axes.plot(factors, rest, "-", color=GREY, lw=0.8, alpha=0.6)
+                    axes.plot(factors[::3], rest[::3], "-", color=GREY, lw=0.8, alpha=0.6)
             axes.plot(factors, own, "-", color=BLUE, lw=2)
         grid[0].set_xscale("log")
-        plain_ticks(grid[0].xaxis)
+        ratio_ticks(grid[0].xaxis)
         grid[0].set_ylim(0, 1.02)
         grid[0].yaxis.set_major_formatter(PercentFormatter(1))
         figure.supxlabel("factor of the lowest error on the same seed", fontsize=11)
