@@ -1,5 +1,7 @@
 """The figures of planning, of all arms and of the decision say what the evidence says."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -79,6 +81,17 @@ def test_the_forest_begins_with_the_judged_arm_and_marks_what_survives_adjustmen
             assert f"{spoken} {r.ratio:.3g} ({low:.3g} to {high:.3g}{differs})" in text
     assert ", differs" in clean
     assert clean.count(", differs") < len(ARMS)
+
+
+def test_the_forests_marks_are_of_the_ratios_it_shows() -> None:
+    def undecided(c: Comparison) -> Comparison:
+        return c._replace(evidence=dataclasses.replace(c.evidence, p_value=1.0))
+
+    arms = {
+        name: a._replace(clean=undecided(a.clean), noisy=undecided(a.noisy))
+        for name, a in ARMS.items()
+    }
+    assert figures.forest(arms, "first", 0.05).alt == figures.forest(ARMS, "first", 0.05).alt
 
 
 def test_an_arm_that_was_not_run_cannot_be_judged() -> None:
