@@ -4,8 +4,9 @@ Sentences and fields both come from one `Outcome`, so prose cannot contradict it
 """
 
 import math
+from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msstab.evidence import PairedEvidence, pairs_for_level
 
@@ -45,41 +46,52 @@ _HEADLINES = {
 }
 
 
-def decide(evidence: PairedEvidence) -> Decision:
-    """Apply the decision tree at the evidence's own level and margin.
+class Deciding(Protocol):
+    """What of the evidence decides; `PairedEvidence` is one such thing."""
 
-    First that holds: too few pairs for any sign-flip test to reach the level, inconclusive; both
-    one-sided tests reject, equivalent; the sign-flip test rejects, better or worse by the sign
-    of the mean difference; else inconclusive.
+    @property
+    def n(self) -> int:
+        """Pairs."""
+
+    @property
+    def alpha(self) -> float:
+        """Level of every test."""
+
+    @property
+    def mean_difference(self) -> float:
+        """Mean of idea minus baseline."""
+
+    @property
+    def p_value(self) -> float:
+        """Sign-flip test."""
+
+    @property
+    def p_equivalence(self) -> float:
+        """Two one-sided tests."""
+
+
+class Branch(NamedTuple):
+    """A question of the decision tree and, where its answer is yes, the end of it.
+
+    `reading` gives the figures that answer the question, `reason` the sentence on the outcome.
     """
-    e = evidence
-    needed, found = pairs_for_level(e.alpha), _amount(e, e.mean_difference, "+")
-    if e.n < needed:
-        return Decision(
-            Outcome.INCONCLUSIVE,
-            f"{e.n} pairs cannot give p <= {e.alpha:g} whatever their differences "
-            f"(the smallest p is {e.p_floor:.3g}): at least {needed} are needed.",
-        )
-    if e.p_equivalence <= e.alpha:
-        differs = "also differs" if e.p_value <= e.alpha else "does not differ"
-        return Decision(
-            Outcome.EQUIVALENT,
-            f"The mean difference, {found}, is within {_amount(e, e.margin)} either way "
-            f"(two one-sided tests, {p_text(e.p_equivalence)}); it {differs} from zero "
-            f"(sign-flip {p_text(e.p_value)}).",
-        )
-    if e.p_value <= e.alpha:
-        return Decision(
-            Outcome.BETTER if e.mean_difference < 0 else Outcome.WORSE,
-            f"The mean difference is {found}, {_interval(e)}, and differs from zero "
-            f"(sign-flip {p_text(e.p_value)}, {e.n} pairs).",
-        )
-    return Decision(
-        Outcome.INCONCLUSIVE,
-        f"The mean difference, {found}, could be chance (sign-flip {p_text(e.p_value)}); {e.n} "
-        f"pairs detect an effect of {_amount(e, e.mde_power80)} with 80% power, while the "
-        f"smallest effect of interest is {_amount(e, e.margin)}.",
-    )
+
+    question: str
+    holds: Callable[[Deciding], bool]
+    outcome: Outcome
+    reading: Callable[[PairedEvidence], str]
+    reason: Callable[[PairedEvidence], str]
+
+
+def decide(evidence: PairedEvidence) -> Decision:
+    """Apply the decision tree at the evidence's own level and margin; see `TREE`."""
+    branch = TREE[branch_taken(evidence)]
+    return Decision(branch.outcome, branch.reason(evidence))
+
+
+def branch_taken(evidence: Deciding) -> int:
+    """Return the place in `TREE` of the first branch whose question is answered with yes."""
+    return next(place for place, branch in enumerate(TREE) if branch.holds(evidence))
 
 
 def p_text(p: float) -> str:
@@ -138,3 +150,72 @@ def _amount(evidence: PairedEvidence, effect: float, sign: str = "") -> str:
 def _interval(evidence: PairedEvidence) -> str:
     low, high = evidence.interval
     return f"{100 * (1 - evidence.alpha):.3g}% interval [{low:+.3g}, {high:+.3g}]"
+
+
+def _too_few(e: PairedEvidence) -> str:
+    return (
+        f"{e.n} pairs cannot give p <= {e.alpha:g} whatever their differences "
+        f"(the smallest p is {e.p_floor:.3g}): at least {pairs_for_level(e.alpha)} are needed."
+    )
+
+
+def _small(e: PairedEvidence) -> str:
+    differs = "also differs" if e.p_value <= e.alpha else "does not differ"
+    return (
+        f"The mean difference, {_found(e)}, is within {_amount(e, e.margin)} either way "
+        f"(two one-sided tests, {p_text(e.p_equivalence)}); it {differs} from zero "
+        f"(sign-flip {p_text(e.p_value)})."
+    )
+
+
+def _chance(e: PairedEvidence) -> str:
+    return (
+        f"The mean difference, {_found(e)}, could be chance (sign-flip {p_text(e.p_value)}); {e.n} "
+        f"pairs detect an effect of {_amount(e, e.mde_power80)} with 80% power, while the "
+        f"smallest effect of interest is {_amount(e, e.margin)}."
+    )
+
+
+def _differs(e: PairedEvidence) -> str:
+    return (
+        f"The mean difference is {_found(e)}, {_interval(e)}, and differs from zero "
+        f"(sign-flip {p_text(e.p_value)}, {e.n} pairs)."
+    )
+
+
+def _found(e: PairedEvidence) -> str:
+    return _amount(e, e.mean_difference, "+")
+
+
+TREE = (
+    Branch(
+        "Too few pairs for any result to reach the level?",
+        lambda e: e.n < pairs_for_level(e.alpha),
+        Outcome.INCONCLUSIVE,
+        lambda e: f"{e.n} pairs, {pairs_for_level(e.alpha)} needed",
+        _too_few,
+    ),
+    Branch(
+        "Is the difference shown to be smaller than the margin?",
+        lambda e: e.p_equivalence <= e.alpha,
+        Outcome.EQUIVALENT,
+        lambda e: f"two one-sided tests, {p_text(e.p_equivalence)}",
+        _small,
+    ),
+    Branch(
+        "Could the difference be chance?",
+        lambda e: not e.p_value <= e.alpha,
+        Outcome.INCONCLUSIVE,
+        lambda e: f"sign-flip test, {p_text(e.p_value)}",
+        _chance,
+    ),
+    Branch(
+        "Is the mean error lower than the baseline's?",
+        lambda e: e.mean_difference < 0,
+        Outcome.BETTER,
+        lambda e: f"mean {_relative(e, e.mean_difference, '+')}",
+        _differs,
+    ),
+    Branch("Else", lambda _: True, Outcome.WORSE, lambda _: "", _differs),
+)
+"""The decision tree: the first branch that holds ends it, and the last one always holds."""

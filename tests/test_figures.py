@@ -35,6 +35,18 @@ def drawn(name: str, found: Results) -> Picture:
             return figures.operator_control(found.mechanism.control)
         case "breakdown":
             return figures.breakdown(judgement.breakdown(found.experiment), 0.1)
+        case "budget_curves":
+            return figures.budget_curves(tuning)
+        case "power_curve":
+            sd = found.clean.evidence.ratios.sd
+            return figures.power_curve(sd, 256, [0.02, 0.1], sesoi=0.05, n_achieved=6)
+        case "forest":
+            return figures.forest(found.arms, found.idea, found.study.sesoi)
+        case "performance_profile":
+            errors = {"baseline": found.clean.baseline, found.idea: found.clean.idea}
+            return figures.performance_profile(errors)
+        case "decision_tree":
+            return figures.decision_tree(found.clean.evidence)
         case "signature":
             return figures.signature(found.table)
         case _:
@@ -46,6 +58,7 @@ NAMES = (
     *("tuning_panels", "frontiers", "levels"),
     *("changes", "operator_control", "breakdown"),
     *("forced_variance", "signature", "effects"),
+    *("budget_curves", "power_curve", "forest", "performance_profile", "decision_tree"),
 )
 
 

@@ -4,9 +4,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from msstab import downloads, evidence, judgement, results, tables, verdict
+from msstab import (
+    downloads,
+    evidence,
+    families,
+    judgement,
+    results,
+    sensitivity,
+    tables,
+    verdict,
+)
 from msstab.report import original_report
 from msstab.results import Results
+from msstab.tuning import Configuration
 
 
 @pytest.mark.parametrize(
@@ -97,6 +107,44 @@ def test_arms_are_shown_with_their_own_comparisons(tiny_results: Results) -> Non
         low, high = (e.percent(bound) for bound in e.interval)
         assert shown == f"{e.percent(e.mean_difference):+.0f}% [{low:+.0f}, {high:+.0f}]"
     assert noisy["Error under noise: outcome"] == own.noisy.decision.outcome.value
+
+
+def test_each_question_has_its_own_adjusted_p(tiny_results: Results) -> None:
+    own = tiny_results.arms["spectral_proxy"]
+    other = own._replace(arm="weight_decay", clean=own.noisy, noisy=own.clean)
+    runs = tiny_results.experiment
+
+    def chosen_for_both(chosen: dict[str, Configuration]) -> dict[str, Configuration]:
+        return {**chosen, other.arm: chosen[own.arm]}
+
+    several = tiny_results._replace(
+        arms={own.arm: own, other.arm: other},
+        experiment=runs._replace(
+            chosen=chosen_for_both(runs.chosen),
+            penalised=chosen_for_both(runs.penalised),
+            robust=chosen_for_both(runs.robust),
+        ),
+    )
+    for table, question in ((tables.clean_errors, "clean"), (tables.noisy_errors, "noisy")):
+        asked = {arm: getattr(c, question) for arm, c in several.arms.items()}
+        adjusted = families.holm_across(asked)
+        assert list(table(several)["p, Holm"]) == [f"{p:.2g}" for p in adjusted.values()]
+    # With one arm there is nothing to adjust.
+    p = own.clean.evidence.p_value
+    assert list(tables.clean_errors(tiny_results)["p, Holm"]) == [f"{p:.2g}"]
+
+
+def test_the_table_of_changes_counts_seeds_left_out(tiny_results: Results) -> None:
+    frame = tables.changes_of_verdict(tiny_results.clean)
+    varied = sensitivity.vary(tiny_results.clean)
+    left_out = varied[varied.varied == sensitivity.SEED]
+    assert frame.Outcome[0] == tiny_results.clean.decision.outcome.value
+    assert frame["What is changed"][0] == "nothing (as judged)"
+    last = frame[frame["What is changed"].str.startswith("one seed left out")]
+    # Five pairs are too few for the level.
+    assert list(last["What is changed"]) == ["one seed left out (6 of 6)"]
+    assert list(last.Outcome) == ["inconclusive"]
+    assert len(frame) == len(varied) - len(left_out) + 1
 
 
 def test_interventions_say_how_often_and_at_what_cost(tiny_results: Results) -> None:

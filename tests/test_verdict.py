@@ -153,3 +153,28 @@ def test_sentences_leave_out_percentages_of_nothing() -> None:
 )
 def test_p_values_are_written_for_readers(p: float, text: str) -> None:
     assert verdict.p_text(p) == text
+
+
+def test_the_tree_decides_and_its_last_branch_always_holds() -> None:
+    for outcome in Outcome:
+        e = evidence_for(outcome)
+        branch = verdict.TREE[verdict.branch_taken(e)]
+        assert branch.outcome is verdict.decide(e).outcome is outcome
+        assert branch.reason(e) == verdict.decide(e).reason
+        assert verdict.TREE[-1].holds(e)
+    assert {branch.outcome for branch in verdict.TREE} == set(Outcome)
+    assert all(branch.question.endswith("?") for branch in verdict.TREE[:-1])
+
+
+def test_the_figures_beside_a_question_are_the_evidences() -> None:
+    e = evidence_for(Outcome.BETTER)
+    readings = [branch.reading(e) for branch in verdict.TREE]
+    assert readings[0] == "10 pairs, 6 needed"
+    assert readings[1].endswith(verdict.p_text(e.p_equivalence))
+    assert readings[2].endswith(verdict.p_text(e.p_value))
+    assert readings[3] == f"mean {e.percent(e.mean_difference):+.0f}%"
+
+
+def test_a_p_that_is_not_a_number_decides_nothing() -> None:
+    e = dataclasses.replace(evidence_for(Outcome.BETTER), p_value=math.nan, p_equivalence=math.nan)
+    assert verdict.decide(e).outcome is Outcome.INCONCLUSIVE

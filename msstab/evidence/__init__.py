@@ -13,10 +13,13 @@ from msstab.evidence.bayes import (
     practical_probabilities,
 )
 from msstab.evidence.bootstrap import bootstrap_interval
+from msstab.evidence.budgets import expected_best
 from msstab.evidence.equivalence import equivalence_p, improvement_p, log_margin
+from msstab.evidence.leave_one_out import sign_flip_leave_one_out
 from msstab.evidence.multiplicity import holm
 from msstab.evidence.pairs import Interval, log_ratios
 from msstab.evidence.power import detectable_effect, pairs_needed, power
+from msstab.evidence.profiles import performance_profile
 from msstab.evidence.ranks import hodges_lehmann, signed_rank_interval
 from msstab.evidence.ratios import RatioEvidence, summarise_ratios
 from msstab.evidence.sequential import Sequential, sequential_interval, sequential_test
@@ -45,6 +48,7 @@ __all__ = [
     "bootstrap_interval",
     "detectable_effect",
     "equivalence_p",
+    "expected_best",
     "half_width",
     "hodges_lehmann",
     "holm",
@@ -55,12 +59,14 @@ __all__ = [
     "mean_interval",
     "pairs_for_level",
     "pairs_needed",
+    "performance_profile",
     "power",
     "practical_probabilities",
     "probability_of_improvement",
     "sequential_interval",
     "sequential_test",
     "sign_flip_interval",
+    "sign_flip_leave_one_out",
     "sign_flip_test",
     "signed_rank_interval",
     "summarise",

@@ -1,6 +1,8 @@
 """One function for each figure: data in, a Picture with its alt text out."""
 
+from msstab.figures.across import forest, performance_profile
 from msstab.figures.comparison import effects, frontiers, levels, paired
+from msstab.figures.deciding import decision_tree
 from msstab.figures.mechanism import (
     breakdown,
     changes,
@@ -8,8 +10,10 @@ from msstab.figures.mechanism import (
     operator_control,
     signature,
 )
+from msstab.figures.planning import power_curve
 from msstab.figures.solving import solvers
 from msstab.figures.training import (
+    budget_curves,
     hinge_activity,
     learning_curves,
     sequences,
@@ -19,15 +23,20 @@ from msstab.figures.training import (
 
 __all__ = [
     "breakdown",
+    "budget_curves",
     "changes",
+    "decision_tree",
     "effects",
     "forced_variance",
+    "forest",
     "frontiers",
     "hinge_activity",
     "learning_curves",
     "levels",
     "operator_control",
     "paired",
+    "performance_profile",
+    "power_curve",
     "sequences",
     "signature",
     "solvers",

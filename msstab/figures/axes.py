@@ -6,7 +6,13 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import (
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from msstab.svg import INK, PALETTE
 
@@ -21,6 +27,15 @@ def plain_ticks(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
+
+
+def ratio_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis of ratios, which may span less than a factor of two."""
+    plain_ticks(axis)
+    low, high = axis.get_view_interval()
+    if high < 3 * low:
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+        axis.set_minor_locator(NullLocator())
 
 
 def identity(axes: Axes) -> None:

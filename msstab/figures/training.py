@@ -8,8 +8,9 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from msstab.figures.axes import cycle, panels
-from msstab.svg import GREY, INK, PALETTE, Picture, style
+from msstab.evidence import expected_best
+from msstab.figures.axes import cycle, panels, plain_ticks
+from msstab.svg import BLUE, GREY, INK, PALETTE, Picture, style
 from msstab.tables import spoken
 from msstab.tracks import Split
 from msstab.tuning import Configuration
@@ -99,6 +100,39 @@ def tuning_panels(
             figure,
             "Validation error against learning rate, a panel for each arm, a line for each "
             f"strength. Rings, as learning rate and strength: {said}.",
+        )
+
+
+def budget_curves(tuning: pd.DataFrame, baseline: str = "baseline") -> Picture:
+    """Draw the validation error to expect of each arm's best against the configurations tried.
+
+    `tuning`: the runs of all arms' tuning; an arm's configuration counts with its mean over the
+    seeds. Grey in every panel: the baseline.
+    """
+    curves: dict[str, NDArray[np.float64]] = {}
+    for arm, own in tuning.groupby("arm", sort=False):
+        errors = own.groupby(["learning_rate", "strength"]).validation_mse.mean()
+        curves[str(arm)] = expected_best(errors, np.arange(1, errors.size + 1))
+    plain = curves.pop(baseline)
+    with style():
+        figure, grid = panels([spoken(arm) for arm in curves])
+        for axes, curve in zip(grid, curves.values(), strict=True):
+            axes.plot(np.arange(1, plain.size + 1), plain, "-", color=GREY, lw=2.5)
+            axes.plot(np.arange(1, curve.size + 1), curve, "-", color=BLUE)
+        grid[0].loglog()
+        plain_ticks(grid[0].xaxis)
+        plain_ticks(grid[0].yaxis)
+        figure.supxlabel("configurations tried", fontsize=11)
+        figure.supylabel("expected best validation error", fontsize=11)
+        said = "; ".join(
+            f"{spoken(arm)} {curve[0]:.2g} with one configuration, {curve[-1]:.2g} with all "
+            f"{curve.size}"
+            for arm, curve in {baseline: plain, **curves}.items()
+        )
+        return Picture(
+            figure,
+            "Validation error to expect of the best of so many configurations, a panel for each "
+            f"arm, the baseline in grey: {said}.",
         )
 
 

@@ -1,6 +1,7 @@
 """One function for each table of the book: results in, a frame of texts ready to show out."""
 
 from msstab.tables.comparison import (
+    changes_of_verdict,
     clean_errors,
     comparisons,
     interventions,
@@ -25,6 +26,7 @@ __all__ = [
     "Shown",
     "arms",
     "breakdown",
+    "changes_of_verdict",
     "clean_errors",
     "comparisons",
     "evidence",

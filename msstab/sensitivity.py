@@ -1,0 +1,165 @@
+"""What would change the verdict: other limits, another scale, or one seed less."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from msstab import evidence
+from msstab.results import Comparison
+from msstab.verdict import TREE, Deciding, branch_taken
+
+MARGINS = (0.01, 0.02, 0.05, 0.1, 0.2)
+"""Smallest effects of interest that are tried, as shares of the baseline's error."""
+
+LEVELS = (0.01, 0.05, 0.1)
+"""Levels that are tried."""
+
+AS_JUDGED, MARGIN, LEVEL = "as judged", "smallest effect of interest", "level"
+RATIOS, SEED = "log ratios", "seed left out"
+
+
+class _Facts(NamedTuple):
+    """What the decision tree looks at, and no more: an interval takes long to compute."""
+
+    n: int
+    alpha: float
+    mean_difference: float
+    p_value: float
+    p_equivalence: float
+
+
+def vary(
+    comparison: Comparison,
+    *,
+    margins: Sequence[float] = MARGINS,
+    levels: Sequence[float] = LEVELS,
+) -> pd.DataFrame:
+    """Return the outcome as judged and after one change at a time, a row each.
+
+    Columns: `varied` (what is changed), `value` (to what: a share, a level, the number of the seed
+    left out), `outcome`, `differs` (from the outcome as judged), `effect` (mean change as a share
+    of the baseline's mean error; for log ratios, geometric mean ratio less 1), `p_value`,
+    `p_equivalence`. Errors that are not positive have no log ratios, and two pairs none to leave
+    out. 1.5 s for 1000 pairs.
+    """
+    e, a, b = comparison.evidence, comparison.baseline, comparison.idea
+    d, share = b - a, e.margin / e.mean_baseline
+    judged = _Facts(e.n, e.alpha, e.mean_difference, e.p_value, e.p_equivalence)
+    effect = e.mean_difference / e.mean_baseline
+    rows = [_row(AS_JUDGED, math.nan, judged, effect)]
+    for margin in margins:
+        p = evidence.equivalence_p(d, margin * e.mean_baseline)
+        rows.append(_row(MARGIN, margin, judged._replace(p_equivalence=p), effect))
+    rows += [_row(LEVEL, level, judged._replace(alpha=level), effect) for level in levels]
+    if not math.isnan(e.ratio):
+        facts = judged._replace(
+            mean_difference=math.log(e.ratio),
+            p_value=e.ratios.p_value,
+            p_equivalence=e.ratios.p_equivalence,
+        )
+        rows.append(_row(RATIOS, math.nan, facts, e.ratio - 1))
+    if e.n > 2:
+        rows += _without_each(a, d, e.alpha, share)
+    frame = pd.DataFrame(rows)
+    frame.insert(3, "differs", frame.outcome != frame.outcome[0])
+    return frame
+
+
+def most_influential(frame: pd.DataFrame) -> pd.Series | None:
+    """Return the row of the seed that matters most, of a frame by `vary`.
+
+    Of the seeds without which the outcome differs, else of all, the one that moves the mean change
+    most. None where no seed was left out.
+    """
+    seeds = frame[frame.varied == SEED]
+    if seeds.empty:
+        return None
+    moved = (seeds.effect - frame.effect[0]).abs()
+    candidates = moved[seeds.differs] if seeds.differs.any() else moved
+    row: pd.Series = frame.loc[candidates.idxmax()]
+    return row
+
+
+def sentence(frame: pd.DataFrame) -> str:
+    """Say what would change the outcome and what would not, from a frame by `vary`."""
+    groups = [(str(varied), rows) for varied, rows in frame[1:].groupby("varied", sort=False)]
+    changed = [
+        f"{outcome} {_changed(varied, own, len(rows))}"
+        for varied, rows in groups
+        for outcome, own in rows[rows.differs].groupby("outcome", sort=False)
+    ]
+    stays = [_unchanged(varied, rows) for varied, rows in groups if not rows.differs.any()]
+    said = [f"The outcome is {frame.outcome[0]}."]
+    if changed:
+        said.append(f"It would be {'; '.join(changed)}.")
+    if stays:
+        said.append(f"It stays the same {_listed(stays, 'and')}.")
+    seed = most_influential(frame)
+    if seed is not None:
+        said.append(
+            f"Seed {seed.value:.0f} matters most: without it the mean change is "
+            f"{seed.effect:+.2%} instead of {frame.effect[0]:+.2%}."
+        )
+    return " ".join(said)
+
+
+def _row(varied: str, value: float, facts: Deciding, effect: float) -> dict[str, object]:
+    return {
+        "varied": varied,
+        "value": value,
+        "outcome": TREE[branch_taken(facts)].outcome.value,
+        "effect": effect,
+        "p_value": facts.p_value,
+        "p_equivalence": facts.p_equivalence,
+    }
+
+
+def _without_each(
+    baseline: NDArray[np.float64], d: NDArray[np.float64], alpha: float, share: float
+) -> list[dict[str, object]]:
+    """Return a row for each seed left out; the margin follows the baseline's mean without it."""
+    rows = []
+    for seed, p in enumerate(evidence.sign_flip_leave_one_out(d).tolist()):
+        rest, mean = np.delete(d, seed), float(np.delete(baseline, seed).mean())
+        p_equivalence = evidence.equivalence_p(rest, share * mean)
+        facts = _Facts(rest.size, alpha, float(rest.mean()), p, p_equivalence)
+        rows.append(_row(SEED, seed, facts, facts.mean_difference / mean))
+    return rows
+
+
+def _changed(varied: str, rows: pd.DataFrame, tried: int) -> str:
+    values = rows.value.tolist()
+    match varied:
+        case _ if varied == MARGIN:
+            shares = _listed([f"{value:.3g}%" for value in 100 * rows.value], "or")
+            return f"with a smallest effect of interest of {shares}"
+        case _ if varied == LEVEL:
+            return f"at a level of {_listed([f'{value:g}' for value in values], 'or')}"
+        case _ if varied == RATIOS:
+            return "on log ratios"
+        case _:
+            if len(values) == 1:
+                return f"without seed {values[0]:.0f} of {tried}"
+            return f"with any one of {len(values)} of the {tried} seeds left out"
+
+
+def _unchanged(varied: str, rows: pd.DataFrame) -> str:
+    low, high = rows.value.min(), rows.value.max()
+    match varied:
+        case _ if varied == MARGIN:
+            ends = f"{100 * low:.3g}% to {100 * high:.3g}%"
+            return f"with a smallest effect of interest from {ends}"
+        case _ if varied == LEVEL:
+            return f"at levels from {low:g} to {high:g}"
+        case _ if varied == RATIOS:
+            return "on log ratios"
+        case _:
+            return f"without any one of the {len(rows)} seeds"
+
+
+def _listed(words: list[str], last: str) -> str:
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

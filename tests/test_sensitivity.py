@@ -1,0 +1,103 @@
+import time
+
+import numpy as np
+import pytest
+
+from msstab import sensitivity
+from msstab.evidence import log_margin, log_ratios, summarise
+from msstab.results import Comparison, compare
+from msstab.verdict import decide
+
+
+def compared(n: int, shift: float, *, seed: int = 0, spread: float = 0.1) -> Comparison:
+    generator = np.random.default_rng(seed)
+    baseline = generator.lognormal(0, 0.3, n) / 100
+    idea = baseline * np.exp(generator.normal(shift, spread, n))
+    return compare("error", baseline, idea, alpha=0.05, sesoi=0.05)
+
+
+@pytest.mark.parametrize(("n", "shift"), [(8, 0.1), (30, -0.05), (33, 0.0)])
+def test_every_row_is_what_the_whole_evidence_decides(n: int, shift: float) -> None:
+    c = compared(n, shift)
+    a, b = c.baseline, c.idea
+    frame = sensitivity.vary(c)
+    for row in frame.to_dict("records"):
+        match row["varied"]:
+            case sensitivity.AS_JUDGED:
+                e = c.evidence
+            case sensitivity.MARGIN:
+                e = summarise(a, b, margin=row["value"] * a.mean())
+            case sensitivity.LEVEL:
+                e = summarise(a, b, margin=0.05 * a.mean(), alpha=row["value"])
+            case sensitivity.SEED:
+                rest = np.delete(a, int(row["value"]))
+                e = summarise(rest, np.delete(b, int(row["value"])), margin=0.05 * rest.mean())
+            case _:
+                continue
+        assert row["outcome"] == decide(e).outcome.value
+        assert row["p_value"] == e.p_value
+        assert row["p_equivalence"] == pytest.approx(e.p_equivalence, rel=1e-9)
+        assert row["effect"] == pytest.approx(e.mean_difference / e.mean_baseline, rel=1e-12)
+    assert (frame.varied == sensitivity.SEED).sum() == n
+    assert list(frame.differs) == list(frame.outcome != c.decision.outcome.value)
+
+
+def test_the_other_scale_is_decided_by_the_same_tree() -> None:
+    c = compared(12, -0.2)
+    logs = log_ratios(c.baseline, c.idea)
+    # Log ratios as the differences of two arms: the tree applied to them as they are.
+    e = summarise(np.full(12, 1.0), 1.0 + logs, margin=log_margin(0.05))
+    (row,) = sensitivity.vary(c).query("varied == 'log ratios'").to_dict("records")
+    assert row["outcome"] == decide(e).outcome.value == "better"
+    assert row["effect"] == pytest.approx(np.expm1(logs.mean()))
+    assert row["p_value"] == e.p_value
+
+
+def test_one_seed_that_makes_the_verdict_is_named() -> None:
+    baseline = np.random.default_rng(3).uniform(0.9, 1.1, 40)
+    idea = baseline * (1 + np.random.default_rng(4).normal(0, 0.02, 40))
+    idea[17] *= 9
+    frame = sensitivity.vary(compare("error", baseline, idea, alpha=0.05, sesoi=0.05))
+    assert frame.outcome[0] == "inconclusive"
+    seeds = frame[frame.varied == sensitivity.SEED]
+    assert list(seeds.value[seeds.differs]) == [17]
+    found = sensitivity.most_influential(frame)
+    assert found is not None
+    assert found.value == 17
+    said = sensitivity.sentence(frame)
+    assert "equivalent without seed 17 of 40" in said
+    assert "Seed 17 matters most" in said
+
+
+def test_what_does_not_change_the_outcome_is_said_to_leave_it() -> None:
+    said = sensitivity.sentence(sensitivity.vary(compared(40, -0.9)))
+    assert said.startswith("The outcome is better. It stays the same with a smallest effect of ")
+    assert "from 1% to 20%, at levels from 0.01 to 0.1, on log ratios and without any one" in said
+    assert "would be" not in said
+
+
+def test_what_changes_the_outcome_is_said_with_the_outcome() -> None:
+    frame = sensitivity.vary(compared(8, 0.1))
+    said = sensitivity.sentence(frame)
+    differing = frame[frame.differs]
+    assert len(differing) > 0
+    for outcome in differing.outcome.unique():
+        assert f"{outcome} " in said.partition("It would be ")[2].partition(". ")[0]
+
+
+def test_two_pairs_leave_none_out() -> None:
+    frame = sensitivity.vary(compare("error", [1.0, 2.0], [1.5, 2.0], alpha=0.05, sesoi=0.05))
+    assert sensitivity.most_influential(frame) is None
+    assert "Seed" not in sensitivity.sentence(frame)
+
+
+def test_errors_without_logarithms_have_no_row_on_ratios() -> None:
+    c = compare("error", [1.0, 2.0, 1.5], [0.0, 2.0, 1.0], alpha=0.05, sesoi=0.05)
+    assert sensitivity.RATIOS not in set(sensitivity.vary(c).varied)
+
+
+def test_a_thousand_seeds_are_left_out_in_seconds() -> None:
+    c = compared(1000, 0.01)
+    began = time.process_time()
+    assert len(sensitivity.vary(c)) > 1000
+    assert time.process_time() - began < 5
