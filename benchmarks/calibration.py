@@ -20,14 +20,13 @@ from msstab import calibration
 
 def table(rows: pd.DataFrame) -> str:
     """Return one line for each procedure and number of pairs, a column for each family."""
-    cells = pd.Series(
-        [
-            f"{100 * row.rate:5.1f} ± {100 * row.standard_error:3.1f}{' ' if row.holds else '!'}"
-            for row in rows.itertuples()
-        ],
-        index=pd.MultiIndex.from_frame(rows[["procedure", "pairs", "family"]]),
-    )
-    return str(cells.unstack(sort=False).to_string())
+    percent = (100 * rows[["rate", "standard_error"]]).to_numpy()
+    shown = [
+        f"{rate:5.1f} ± {error:3.1f}{' ' if holds else '!'}"
+        for (rate, error), holds in zip(percent, rows.holds, strict=True)
+    ]
+    index = pd.MultiIndex.from_frame(rows[["procedure", "pairs", "family"]])
+    return pd.Series(shown, index=index).unstack(sort=False).to_string()
 
 
 def main() -> None:
@@ -43,17 +42,18 @@ def main() -> None:
     seconds = time.perf_counter() - start
     print(f"{arguments.studies} studies a setting, seed {arguments.seed}, {seconds:.0f} s")
     print("percent ± Monte Carlo standard error; ! misses its bar")
-    for (quantity, effect), rows in frame.groupby(["quantity", "effect"], sort=False):
-        print(f"\n{quantity}, effect {100 * float(effect):+g}%")
-        print(table(rows))
+    for quantity in frame.quantity.unique():
+        for effect, rows in frame[frame.quantity == quantity].groupby("effect", sort=False):
+            print(f"\n{quantity}, effect {effect}")
+            print(table(rows))
     judged = frame[(frame.low > 0) | (frame.high < 1)]
     missed = judged[~judged.holds]
     print(f"\n{len(judged) - len(missed)} of {len(judged)} rates are within their bars; missed:")
-    for row in missed.itertuples():
+    for row in missed.to_dict("records"):
+        rate, low, high = (100 * row[name] for name in ("rate", "low", "high"))
         print(
-            f"  {row.procedure}, {row.family}, {row.pairs} pairs, effect {100 * row.effect:+g}%: "
-            f"{row.quantity} {100 * row.rate:.1f}%, bar {100 * row.low:.1f} to "
-            f"{100 * row.high:.1f}%"
+            f"  {row['procedure']}, {row['family']}, {row['pairs']} pairs, effect {row['effect']}: "
+            f"{row['quantity']} {rate:.1f}%, bar {low:.1f} to {high:.1f}%"
         )
 
 

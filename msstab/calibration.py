@@ -190,13 +190,15 @@ def peeked(differences: NDArray[np.float64], alpha: float) -> NDArray[np.bool_]:
     return np.asarray((p[:, first - 1 :] <= alpha).any(axis=1))
 
 
-_NO_INTERVAL = Interval(math.nan, math.nan)
-_UNSEEN = PairedEvidence(
-    **{
-        field.name: _NO_INTERVAL if field.type is Interval else math.nan
-        for field in fields(PairedEvidence)
-    }
-)
+def _unseen() -> PairedEvidence:
+    """Return evidence that says nothing, to be filled with what a decision looks at."""
+    nothing: dict[Any, Any] = {Interval: Interval(math.nan, math.nan)}
+    return PairedEvidence(
+        **{field.name: nothing.get(field.type, math.nan) for field in fields(PairedEvidence)}
+    )
+
+
+_UNSEEN = _unseen()
 
 
 def _count(generator: np.random.Generator, setting: Setting) -> list[dict[str, Any]]:

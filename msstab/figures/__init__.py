@@ -1,5 +1,6 @@
 """One function for each figure: data in, a Picture with its alt text out."""
 
+from msstab.figures.calibrating import calibration
 from msstab.figures.comparison import effects, frontiers, levels, paired
 from msstab.figures.mechanism import (
     breakdown,
@@ -19,6 +20,7 @@ from msstab.figures.training import (
 
 __all__ = [
     "breakdown",
+    "calibration",
     "changes",
     "effects",
     "forced_variance",
