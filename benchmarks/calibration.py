@@ -43,16 +43,18 @@ def main() -> None:
     print(f"{arguments.studies} studies a setting, seed {arguments.seed}, {seconds:.0f} s")
     print("percent ± Monte Carlo standard error; ! misses its bar")
     for quantity in frame.quantity.unique():
-        for effect, rows in frame[frame.quantity == quantity].groupby("effect", sort=False):
-            print(f"\n{quantity}, effect {effect}")
-            print(table(rows))
+        rows = frame[frame.quantity == quantity]
+        for effect in rows.effect.unique():
+            print(f"\n{quantity}, effect {100 * effect:+g}%")
+            print(table(rows[rows.effect == effect]))
     judged = frame[(frame.low > 0) | (frame.high < 1)]
     missed = judged[~judged.holds]
     print(f"\n{len(judged) - len(missed)} of {len(judged)} rates are within their bars; missed:")
     for row in missed.to_dict("records"):
         rate, low, high = (100 * row[name] for name in ("rate", "low", "high"))
+        setting = f"{row['family']}, {row['pairs']} pairs, effect {100 * row['effect']:+g}%"
         print(
-            f"  {row['procedure']}, {row['family']}, {row['pairs']} pairs, effect {row['effect']}: "
+            f"  {row['procedure']}, {setting}: "
             f"{row['quantity']} {rate:.1f}%, bar {low:.1f} to {high:.1f}%"
         )
 
