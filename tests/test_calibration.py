@@ -155,6 +155,9 @@ def test_decisions_and_intervals_on_errors_are_those_of_a_comparison() -> None:
     for kind in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE):
         row = one(first, quantity=kind.value, procedure=calibration.ERRORS)
         assert row.rate == pytest.approx(shares[kind])
+    row = one(first, quantity="equivalent", procedure=calibration.LOGS)
+    share = np.mean([c.evidence.ratios.p_equivalence <= 0.05 for c in compared])
+    assert row.rate == pytest.approx(share)
     intervals = {
         "t": ([c.evidence.ratio_interval for c in compared], 1),
         "Hodges-Lehmann": ([c.evidence.ratios.interval_hodges_lehmann for c in compared], 1),
