@@ -15,9 +15,9 @@ def subset_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Entry i sums the values at the places of the bits of i; entry 0 is the empty subset's.
     """
-    sums = np.zeros(1)
-    for value in values:
-        sums = np.concatenate([sums, sums + value])
+    sums = np.zeros(2**values.size)
+    for place, value in enumerate(values):
+        np.add(sums[: 2**place], value, out=sums[2**place : 2 ** (place + 1)])
     return sums
 
 

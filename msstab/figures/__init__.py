@@ -1,6 +1,7 @@
 """One function for each figure: data in, a Picture with its alt text out."""
 
 from msstab.figures.across import forest, performance_profile
+from msstab.figures.calibrating import calibration
 from msstab.figures.comparison import effects, frontiers, levels, paired
 from msstab.figures.deciding import decision_tree
 from msstab.figures.mechanism import (
@@ -24,6 +25,7 @@ from msstab.figures.training import (
 __all__ = [
     "breakdown",
     "budget_curves",
+    "calibration",
     "changes",
     "decision_tree",
     "effects",
