@@ -37,11 +37,11 @@ class Plan(NamedTuple):
 def plan(study: Study, baseline: ArrayLike, idea: ArrayLike) -> Plan:
     """Plan a Study's confirmation from validation errors of its tuning seeds, paired (n,).
 
-    The power is that of the two-sided paired t test on log ratios (evidence.power). The effect is
-    that of lowering the error by `study.sesoi`. Source: Cohen (1988).
+    The power is that of the two-sided paired t test on log ratios (evidence.power), for an effect
+    of `evidence.log_margin(study.sesoi)` either way. Source: Cohen (1988).
     """
     sd = float(np.std(evidence.log_ratios(baseline, idea), ddof=1))
-    effect = -float(np.log1p(-study.sesoi))
+    effect = evidence.log_margin(study.sesoi)
     needed = evidence.pairs_needed(effect, sd, study.power, study.alpha)
     if study.seeds:
         seeds, reason = study.seeds, "the Study names the number"

@@ -118,9 +118,12 @@ def frontier_leaders(frontier: pd.DataFrame, sesoi: float) -> str:
         f"{lowest.strength:g}: {lowest.noisy:.2f} times the baseline's, at {lowest.clean:.2f} "
         "times its clean error."
     )
-    cheap = frontier[frontier.clean <= 1 + sesoi].sort_values("noisy")
+    cheap = frontier[(frontier.clean <= 1 + sesoi) & (frontier.noisy < 1)].sort_values("noisy")
     if cheap.empty:
-        return f"{lead} No arm stays within {sesoi:.0%} of the baseline's clean error."
+        return (
+            f"{lead} Within {sesoi:.0%} of the baseline's clean error no arm lowers the error "
+            "under noise."
+        )
     best = cheap.iloc[0]
     return (
         f"{lead} Among those within {sesoi:.0%} of the baseline's clean error it is "

@@ -11,11 +11,12 @@ from msstab.cells import Parameters
 
 @arm(strengths=(0.0, 0.01, 0.1))
 def delta_iss(step: Step) -> Penalty:
-    """Hinge on log(nu / target), where nu < 1 makes any two runs on the same inputs merge.
+    """Hinge on a bound that, below 1, makes any two runs on the same inputs merge.
 
-    Inputs are taken to be no larger than the largest of this step's batch. Source: Bonassi, Farina
-    & Scattolini, "On the stability properties of gated recurrent units neural networks" (2021);
-    Terzi, Bonassi, Farina & Scattolini (2021) for long short-term memory; see `contraction_bound`.
+    On log(nu / target) with the bound nu. Inputs are taken to be no larger than the largest of this
+    step's batch. Source: Bonassi, Farina & Scattolini, "On the stability properties of gated
+    recurrent units neural networks" (2021); Terzi, Bonassi, Farina & Scattolini (2021) for long
+    short-term memory; see `contraction_bound`.
     """
     largest = step.inputs.abs().amax(dim=(0, 2, 3))
     ratio = contraction_bound(step.parameters, largest) / step.target

@@ -12,9 +12,9 @@ N_STATES = 3
 
 @arm(strengths=(0.0, 0.001, 0.03))
 def jacobian_norm(step: Step) -> Penalty:
-    """Half the mean of ||dh'/dh||_F^2 over states drawn from the batch's sequences and times.
+    """Half the mean squared Frobenius norm of the Jacobian at sampled states.
 
-    Source: Hoffman, Roberts & Yaida, "Robust learning with Jacobian regularization" (2019), who
+        Source: Hoffman, Roberts & Yaida, "Robust learning with Jacobian regularization" (2019), who
     estimate the norm of a whole network's Jacobian by random projections; that of one step is
     small enough to be exact.
     """

@@ -18,12 +18,12 @@ relative to the target's power."""
 
 @arm(strengths=(0.0, 1.0, 10.0))
 def lifted_radius(step: Step) -> Penalty:
-    """Hinge on log(rho(L) / target) at sampled states of the clean run, L exact for the noise.
+    """Hinge on the logarithm of the second-moment operator's exact radius at sampled states.
 
-    The gradient is exact, d rho = <S, dL(P)> / <S, P> with the eigenmatrices P and S, and flows
-    through Jacobians and states into the parameters. A state at which the radius is a defective
-    eigenvalue, which has no gradient, or at which no quick solver is accurate is left out: it
-    counts as inactive. Source: theory page, equation (39).
+    log(rho(L) / target) on the clean run. The gradient is exact, d rho = <S, dL(P)> / <S, P> with
+    the eigenmatrices P and S, and flows through Jacobians and states into the parameters. A state
+    at which the radius is a defective eigenvalue, which has no gradient, or at which no quick
+    solver is accurate is left out: it counts as inactive. Source: theory page, equation (39).
     """
     places = sample_states(step, SAMPLES)
     linearised = cells.linearise(step.parameters, places.states, places.inputs)

@@ -21,12 +21,12 @@ EVERY = 4
 @arm(strengths=(0.0, 0.1, 1.0))
 @lazily(EVERY)
 def moment_growth(step: Step) -> Penalty:
-    """Hinge on the growth rate of tr P under P' = L_t(P), in nats a step above log(target).
+    """Hinge on the growth rate of the second moment along the network's own trajectories.
 
-    The rate is that of `moments.growth_rate` along the last steps of sampled sequences; the hinge
-    opens for each sequence by itself. Evaluated at every fourth step of training, see `lazily`.
-    Gradients flow through Jacobians and states into the parameters. Source: theory page,
-    equation (40).
+    In nats a step above log(target). The rate, of tr P under P' = L_t(P), is that of
+    `moments.growth_rate` along the last steps of sampled sequences; the hinge opens for each
+    sequence by itself. Evaluated at every fourth step of training, see `lazily`. Gradients flow
+    through Jacobians and states into the parameters. Source: theory page, equation (40).
     """
     return _hinge(step, closed_loop=False)
 
@@ -34,7 +34,9 @@ def moment_growth(step: Step) -> Penalty:
 @arm(strengths=(0.0, 0.01, 0.1))
 @lazily(EVERY)
 def moment_growth_closed(step: Step) -> Penalty:
-    """`moment_growth` with forecasts fed back as inputs: J_cl = J + J_x W_o.
+    """Hinge on the same growth rate with forecasts fed back as inputs.
+
+    With J_cl = J + J_x W_o in place of J; else as `moment_growth`.
 
     Raises ValueError on a track whose outputs are not its inputs.
     """

@@ -13,9 +13,10 @@ SEQUENCES, WINDOW = 1, 7
 
 @arm(strengths=(0.0, 0.1, 1.0))
 def output_variance(step: Step) -> Penalty:
-    """E[tr W_o P_T W_o^T], with P' = L_t(P) + Q_t from P = 0 before the last `WINDOW` steps.
+    """The output's variance under noise of the last few steps, as the theory predicts it.
 
-    The expectation is over sampled sequences. Gradients flow through Jacobians and states into
+    E[tr W_o P_T W_o^T], with P' = L_t(P) + Q_t from P = 0 before the last `WINDOW` steps. The
+    expectation is over sampled sequences. Gradients flow through Jacobians and states into
     the parameters. There is no hinge. Source: theory page, equation (41).
     """
     drawn = sample_sequences(step, SEQUENCES, WINDOW)

@@ -18,13 +18,14 @@ EVERY = 8
 @arm(strengths=(0.0, 0.0005, 0.005))
 @lazily(EVERY)
 def pascanu_omega(step: Step) -> Penalty:
-    """Sum over time of (||g J|| / ||g|| - 1)^2 with g = dE/dh_{t+1} and J = dh_{t+1}/dh_t.
+    """Squared relative change of the error's gradient on its way back through each step.
 
-    The mean over whole sequences drawn from the batch, at every eighth step of training (see
-    `lazily`). The gradients g are held constant, so that only J depends on parameters and states;
-    where g is zero there is nothing to keep. Source: Pascanu, Mikolov & Bengio, "On the
-    difficulty of training recurrent neural networks" (2013), section 3.3; their code squares both
-    norms first, which the paper does not.
+    The sum over time of (||g J|| / ||g|| - 1)^2 with g = dE/dh_{t+1} and J = dh_{t+1}/dh_t. The
+    mean over whole sequences drawn from the batch, at every eighth step of training (see `lazily`).
+    The gradients g are held constant, so that only J depends on parameters and states; where g is
+    zero there is nothing to keep. Source: Pascanu, Mikolov & Bengio, "On the difficulty of training
+    recurrent neural networks" (2013), section 3.3; their code squares both norms first, which the
+    paper does not.
     """
     sequences = sample_sequences(step, N_SEQUENCES)
     gradient = _last_gradient(step, sequences)

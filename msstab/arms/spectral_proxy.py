@@ -13,11 +13,11 @@ from msstab.arms.registry import Penalty, Step, arm
 
 @arm(strengths=(0.0, 0.1, 1.0))
 def spectral_proxy(step: Step) -> Penalty:
-    """Hinge on log of (1 + sigma^2) ||J||_2^2 at the mean state, as in the original report.
+    """Hinge on the logarithm of a spectral-norm bound at the mean state, as in the original report.
 
-    The spectral norm stands in for the spectral radius of the second-moment operator, which it
-    bounds from above. The mean runs over the sequences and steps of the batch.
-    Source: theory page, equation (38).
+    The bound is (1 + sigma^2) ||J||_2^2. The spectral norm stands in for the spectral radius of
+    the second-moment operator, which it bounds from above. The mean runs over the sequences and
+    steps of the batch. Source: theory page, equation (38).
     """
     state = step.states.mean(dim=(0, 3))[:, :, None]
     inputs = step.inputs.mean(dim=(0, 3))[:, :, None]

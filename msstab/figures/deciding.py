@@ -24,11 +24,11 @@ def decision_tree(evidence: PairedEvidence | None = None) -> Picture:
     questions, taken = TREE[:-1], -1 if evidence is None else branch_taken(evidence)
     last = len(questions)
     with style():
-        figure, axes = plt.subplots(figsize=(_WIDTH, _STEP * last + 0.6))
+        figure, axes = plt.subplots(figsize=(_WIDTH, _STEP * last + 0.95))
         figure.set_layout_engine("none")
         axes.set_position((0, 0, 1, 1))
         axes.set_xlim(0, _WIDTH + 0.05)
-        axes.set_ylim(_STEP * last + 0.15, -0.45)
+        axes.set_ylim(_STEP * last + 0.5, -0.45)
         axes.set_axis_off()
         said = []
         for row, branch in enumerate(questions):

@@ -22,6 +22,11 @@ def forced_variance(test: MechanismTest) -> Picture:
             rows.placebo_variance, rows.observed_variance, "x", color=GREY, ms=5,
             label="another network's Jacobians",
         )  # fmt: skip
+        if len(test.others):
+            axes.loglog(
+                test.others.predicted_variance, test.others.observed_variance, "o", color=INK,
+                mfc="none", ms=5, mew=0.7, alpha=0.6, label="not learnt, not judged",
+            )  # fmt: skip
         for label, own, colour in (
             ("other arms", rows[rows.arm != "baseline"], VERMILLION),
             ("baseline", rows[rows.arm == "baseline"], BLUE),
@@ -29,11 +34,6 @@ def forced_variance(test: MechanismTest) -> Picture:
             axes.loglog(
                 own.predicted_variance, own.observed_variance, "o", color=colour, ms=4,
                 alpha=0.6, label=label,
-            )  # fmt: skip
-        if len(test.others):
-            axes.loglog(
-                test.others.predicted_variance, test.others.observed_variance, "o", color=INK,
-                mfc="none", ms=5, label="not learnt, not judged",
             )  # fmt: skip
         identity(axes)
         axes.set_xlabel("predicted output variance")
@@ -83,7 +83,7 @@ def operator_control(made: Control) -> Picture:
             capsize=4, label="simulated",
         )  # fmt: skip
         axes.set_xlabel("gain of the recurrent weights")
-        axes.set_ylabel("log growth of the mean square a step")
+        axes.set_ylabel("log growth a step")
         figure.legend(loc="outside upper left", ncols=3)
         worst = np.abs(made.predicted - made.simulated).max()
         return Picture(
@@ -105,7 +105,7 @@ def breakdown(found: Mapping[str, Mapping[float, Agreement]], limit: float) -> P
         plain_ticks(axes.xaxis)
         plain_ticks(axes.yaxis)
         axes.set_xlabel("noise level")
-        axes.set_ylabel("error of the prediction (log-rmse)")
+        axes.set_ylabel("log-rmse of the prediction")
         figure.legend(loc="outside upper left", ncols=2)
         said = "; ".join(
             f"{name} " + ", ".join(f"{a.log_rmse:.2f} at {s:g}" for s, a in by_level.items())
