@@ -32,7 +32,7 @@ test: $(VENV)/.test ## lint, types, and every test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy msstab tests benchmarks
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/nbqa mypy notebooks
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile
 
 format: $(VENV)/.test ## format the code, and repair what lint can
 	$(BIN)/ruff check --fix .

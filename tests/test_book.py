@@ -114,7 +114,7 @@ def test_a_chapter_shows_a_numbered_figure_that_follows_the_theme(whole: Path) -
 
 def test_a_chapter_hides_its_parameters_and_runs_with_the_given_ones(whole: Path) -> None:
     text = page(whole, "notebooks/03_penalty")
-    assert "32 256" in text
+    assert "32 0" in text
     assert "paired seeds that confirm" not in text
 
 
