@@ -279,6 +279,8 @@ def test_ctrl_c_stops_the_kernels_and_leaves_the_former_book(project: Path) -> N
     slow = f"import os, pathlib, time\npathlib.Path({str(mark)!r}).write_text(str(os.getpid()))"
     fill(project, PARAMETERS, code(f"{slow}\ntime.sleep(120)"))
     program = (
+        # Where the tests themselves run in a shell's background, Ctrl-C is ignored from the start.
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import sys; sys.path.insert(0, sys.argv[1]); import pytest, conftest\n"
         "conftest.fake_rooms(pytest.MonkeyPatch())\n"
         "from msstab.study import Study; from msstab import book; from pathlib import Path\n"
