@@ -130,32 +130,6 @@ def test_gradients_match_finite_differences(cell: str) -> None:
 
 
 @every_cell
-def test_a_models_penalty_does_not_depend_on_its_company(cell: str) -> None:
-    parameters = networks(3, 5, 2, cell=cell, dtype=torch.float32).require_grad()
-    inputs = normal(4, 3, 2, 5, dtype=torch.float32)
-    together = delta_iss(step_of(parameters, inputs=inputs, target=0.1)).value
-    gradient = torch.autograd.grad(together.sum(), parameters.weight_hh)[0]
-    for m in range(3):
-        own = parameters.select([m]).require_grad()
-        alone = delta_iss(step_of(own, inputs=inputs[:, [m]], target=0.1)).value
-        assert torch.equal(alone[0], together[m])
-        assert torch.equal(torch.autograd.grad(alone.sum(), own.weight_hh)[0][0], gradient[m])
-
-
-@every_cell
-def test_a_diverged_model_stays_so_and_alone(cell: str) -> None:
-    parameters = networks(3, 5, cell=cell, dtype=torch.float32)
-    clean = delta_iss(step_of(parameters, target=0.1)).value
-    parameters.weight_hh[1, 0, 0] = torch.nan
-    parameters = parameters.require_grad()
-    found = delta_iss(step_of(parameters, target=0.1)).value
-    assert torch.equal(found[[0, 2]], clean[[0, 2]])
-    assert torch.isnan(found[1])
-    gradient = torch.autograd.grad(found.sum(), parameters.weight_hh)[0]
-    assert torch.isfinite(gradient[[0, 2]]).all()
-
-
-@every_cell
 def test_large_weights_overflow_nothing_and_none_have_no_gradient(cell: str) -> None:
     parameters = networks(2, 4, cell=cell, dtype=torch.float32)
     parameters = parameters.like(

@@ -36,34 +36,6 @@ def test_gradients_reach_the_weights_through_jacobians_and_states(cell: str) -> 
     assert torch.autograd.gradcheck(penalty, tuple(parameters))
 
 
-@every_cell
-@pytest.mark.parametrize("hidden", [5, 6])
-def test_a_models_penalty_does_not_depend_on_its_company(cell: str, hidden: int) -> None:
-    parameters = networks(3, hidden, 2, cell=cell, gain=2.0, dtype=torch.float32).require_grad()
-    step = step_of(parameters)
-    together = jacobian_norm(step).value
-    gradient = torch.autograd.grad(together.sum(), parameters.weight_hh)[0]
-    for m in range(3):
-        own = parameters.select([m]).require_grad()
-        alone = step_of(own, inputs=step.inputs[:, [m]])
-        value = jacobian_norm(alone._replace(streams=[np.random.default_rng([2, m])])).value
-        assert torch.equal(value[0], together[m])
-        assert torch.equal(torch.autograd.grad(value.sum(), own.weight_hh)[0][0], gradient[m])
-
-
-@every_cell
-def test_a_diverged_model_stays_so_and_alone(cell: str) -> None:
-    parameters = networks(3, 6, cell=cell, dtype=torch.float32)
-    clean = jacobian_norm(step_of(parameters)).value
-    parameters.weight_hh[1, 0, 0] = torch.nan
-    parameters = parameters.require_grad()
-    found = jacobian_norm(step_of(parameters)).value
-    assert torch.equal(found[[0, 2]], clean[[0, 2]])
-    assert torch.isnan(found[1])
-    gradient = torch.autograd.grad(found.sum(), parameters.weight_hh)[0]
-    assert torch.isfinite(gradient[[0, 2]]).all()
-
-
 def test_a_saturated_model_has_neither_penalty_nor_gradient() -> None:
     parameters = networks(2, 3, cell="rnn")
     parameters.bias_hh[0] = 1e3

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 import torch
 from plain import jacobian, networks, normal, step_of
@@ -75,35 +74,6 @@ def test_gradients_flow_through_jacobians_and_states_but_not_the_error(cell: str
     for gradient, own in zip(found[:4], expected, strict=True):
         assert gradient is not None
         torch.testing.assert_close(gradient, own, rtol=1e-9, atol=1e-11)
-
-
-@every_cell
-@pytest.mark.parametrize("hidden", [5, 6, 32])
-def test_a_models_penalty_does_not_depend_on_its_company(cell: str, hidden: int) -> None:
-    parameters = networks(3, hidden, 2, cell=cell, gain=2.0, dtype=torch.float32).require_grad()
-    step = step_of(parameters)
-    together = once(step).value
-    gradient = torch.autograd.grad(together.sum(), parameters.weight_hh)[0]
-    for m in range(3):
-        own = parameters.select([m]).require_grad()
-        alone = step_of(own, inputs=step.inputs[:, [m]])
-        alone = alone._replace(targets=step.targets[[m]], streams=[np.random.default_rng([2, m])])
-        value = once(alone).value
-        assert torch.equal(value[0], together[m])
-        assert torch.equal(torch.autograd.grad(value.sum(), own.weight_hh)[0][0], gradient[m])
-
-
-@every_cell
-def test_a_diverged_model_stays_so_and_alone(cell: str) -> None:
-    parameters = networks(3, 6, cell=cell, dtype=torch.float32)
-    clean = once(step_of(parameters)).value
-    parameters.weight_hh[1, 0, 0] = torch.nan
-    parameters = parameters.require_grad()
-    found = once(step_of(parameters)).value
-    assert torch.equal(found[[0, 2]], clean[[0, 2]])
-    assert torch.isnan(found[1])
-    gradient = torch.autograd.grad(found.sum(), parameters.weight_hh)[0]
-    assert torch.isfinite(gradient[[0, 2]]).all()
 
 
 def test_no_gradient_at_all_has_no_penalty() -> None:

@@ -10,7 +10,7 @@ import torch
 from plain import networks, normal, step_of
 from torch import Tensor
 
-from msstab import arms, cells, moments, operators, spectral, training
+from msstab import arms, cells, moments, operators, spectral
 from msstab.arms import Arm, Penalty, Step
 from msstab.arms.lazily import lazily
 from msstab.arms.sampling import sample_sequences, sample_states
@@ -313,13 +313,6 @@ def test_a_models_numbers_do_not_depend_on_the_others(name: str, noise: str, hid
 
 
 @every_arm
-@pytest.mark.parametrize("cell", ["lstm", "rnn"])
-def test_nor_do_those_of_other_cells(name: str, cell: str) -> None:
-    parameters = networks(5, 7, cell=cell, gain=2.0, dtype=torch.float32)
-    found_alone_and_together(name, parameters, lambda own: step_of(own, target=OPEN))
-
-
-@every_arm
 @every_noise
 @pytest.mark.parametrize("broken", [torch.nan, torch.inf])
 def test_a_diverged_model_stays_so_and_alone(name: str, noise: str, broken: float) -> None:
@@ -409,46 +402,3 @@ def test_costly_penalties_are_evaluated_now_and_then() -> None:
 def test_the_arms_are_registered() -> None:
     for name in ARMS:
         assert isinstance(arms.find(name), Arm)
-
-
-# ---- training
-
-
-@every_arm
-def test_training_gives_each_model_what_it_would_get_alone(name: str) -> None:
-    """With one model that diverges, and a last batch of a single sequence."""
-    models, sequences = 3, 9
-    initial = networks(models, 5, gain=2.0, dtype=torch.float32)
-    inputs = normal(models, sequences, 6, 1, dtype=torch.float32)
-    orders = torch.stack(
-        [
-            torch.stack([torch.as_tensor(rng.permutation(sequences)) for _ in range(4)])
-            for rng in (np.random.default_rng(model) for model in range(models))
-        ]
-    )
-    rates = torch.tensor([0.01, 1e30, 0.02])
-
-    def trained(chosen: list[int]) -> training.Trained:
-        return training.train(
-            initial.select(chosen),
-            inputs[chosen],
-            inputs[chosen, :, -1],
-            orders[chosen],
-            rates[chosen],
-            batch=4,
-            arm=arms.find(name),
-            strengths=torch.ones(len(chosen)),
-            noise=NOISES["unit"],
-            sigma=0.2,
-            target=OPEN,
-            streams=[np.random.default_rng([3, k]) for k in chosen],
-        )
-
-    together = trained([0, 1, 2])
-    assert not together.parameters.weight_hh[1].isfinite().all()
-    for model in (0, 2):
-        alone = trained([model])
-        for one, all_of_them in zip(alone.parameters, together.parameters, strict=True):
-            assert torch.equal(one[0], all_of_them[model])
-        assert np.array_equal(alone.active[0], together.active[model])
-        assert alone.active[0].max() > 0

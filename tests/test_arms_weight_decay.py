@@ -21,19 +21,3 @@ def test_the_penalty_is_half_the_sum_of_squares_of_the_weights(cell: str) -> Non
             assert gradient is None
         else:
             assert torch.equal(gradient, tensor)
-
-
-def test_a_models_penalty_does_not_depend_on_its_company() -> None:
-    parameters = networks(3, 6, 2, dtype=torch.float32)
-    together = weight_decay(step_of(parameters)).value
-    for m in range(3):
-        assert torch.equal(weight_decay(step_of(parameters.select([m]))).value, together[[m]])
-
-
-def test_a_diverged_model_stays_so_and_alone() -> None:
-    parameters = networks(3, 6)
-    clean = weight_decay(step_of(parameters)).value
-    parameters.weight_hh[1, 0, 0] = torch.nan
-    found = weight_decay(step_of(parameters)).value
-    assert torch.equal(found[[0, 2]], clean[[0, 2]])
-    assert torch.isnan(found[1])

@@ -19,14 +19,47 @@ def spectral_proxy(step: Step) -> Penalty:
     the second-moment operator, which it bounds from above. The mean runs over the sequences and
     steps of the batch. Source: theory page, equation (38).
     """
-    state = step.states.mean(dim=(0, 3))[:, :, None]
-    inputs = step.inputs.mean(dim=(0, 3))[:, :, None]
+    state, inputs = _mean(step.states), _mean(step.inputs)
     jacobian = cells.jacobian(step.parameters, state, inputs)[:, 0]
     growth = (1 + step.sigma**2) * squared_spectral_norm(jacobian) / step.target
     # A diverged model's NaN stays one; a saturated model, whose Jacobian vanishes, has no gradient
     # instead of the logarithm's NaN.
     excess = torch.log(torch.where(growth <= 1, torch.ones_like(growth), growth))
     return Penalty(excess, (excess > 0).float())
+
+
+def _mean(run: Tensor) -> Tensor:
+    """Return the mean over steps and sequences of (T, M, N, B): (M, N, 1)."""
+    mean: Tensor = _Mean.apply(run)  # type: ignore[no-untyped-call]
+    return mean[:, :, None]
+
+
+class _Mean(torch.autograd.Function):
+    # Entry by entry, halving what is left: the order in which torch sums over dimensions, and so
+    # the last bits, can depend on the size of the stack.
+
+    @staticmethod
+    def forward(ctx: Any, run: Tensor) -> Tensor:
+        ctx.shape = run.shape
+        length, _, _, batch = run.shape
+        total = _halved(run, 0)[0]
+        return _halved(total, -1)[..., 0] / (length * batch)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        length, _, _, batch = ctx.shape
+        each: Tensor = gradient / (length * batch)
+        return each[None, :, :, None].expand(length, -1, -1, batch)
+
+
+def _halved(terms: Tensor, dim: int) -> Tensor:
+    """Sum over a dimension by adding its halves until one entry is left."""
+    while (size := terms.shape[dim]) > 1:
+        half = size // 2
+        first, second = terms.narrow(dim, 0, half), terms.narrow(dim, half, half)
+        rest = terms.narrow(dim, 2 * half, size - 2 * half)
+        terms = torch.cat([first + second, rest], dim) if size % 2 else first + second
+    return terms
 
 
 def squared_spectral_norm(matrices: Tensor) -> Tensor:
@@ -46,7 +79,7 @@ class _SquaredSpectralNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrices: Tensor) -> Tensor:
         n = matrices.shape[-1]
-        images, leading = [], []
+        images, leading, squares = [], [], []
         for matrix in matrices.detach().cpu().numpy():
             own = matrix.copy()
             finite = np.nan_to_num(own, nan=0.0, posinf=0.0, neginf=0.0)
@@ -55,9 +88,11 @@ class _SquaredSpectralNorm(torch.autograd.Function):
             )
             leading.append(vectors[:, 0])
             images.append(own @ leading[-1])
-        image, vector = (torch.as_tensor(np.stack(v)).to(matrices) for v in (images, leading))
-        ctx.save_for_backward(image, vector)
-        return torch.stack([own @ own for own in image])
+            squares.append(images[-1] @ images[-1])
+        found = (torch.as_tensor(np.stack(v)).to(matrices) for v in (squares, images, leading))
+        norms, *saved = found
+        ctx.save_for_backward(*saved)
+        return norms
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
