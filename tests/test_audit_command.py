@@ -16,6 +16,12 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli.app, ["audit", *arguments])
 
 
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No terminal's width, which some runners of tests set."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def clean(tmp_path: Path) -> Path:
     write_report(clean_report(), tmp_path / "clean.json")
