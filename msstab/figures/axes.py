@@ -50,11 +50,11 @@ def panels(titles: Sequence[str], *, columns: int = 3) -> tuple[Figure, list[Axe
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
     figure, grid = plt.subplots(
-        rows, columns, sharex=True, sharey=True, squeeze=False, figsize=(6.4, 0.7 + 1.7 * rows)
+        rows, columns, sharex=True, sharey=True, squeeze=False, figsize=(5.4, 0.7 + 1.5 * rows)
     )
     axes: list[Axes] = list(grid.flat)
     for own, title in zip(axes, titles, strict=False):
-        own.set_title(title, fontsize=10)
+        own.set_title(title, fontsize=9.5)
     for spare in axes[len(titles) :]:
         spare.set_axis_off()
     # The panel above an empty place is the last of its column.
