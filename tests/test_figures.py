@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from msstab import figures, frontiers, judgement, results, trials
+from msstab import agreements, figures, frontiers, judgement, results, trials
 from msstab.results import Results
 from msstab.svg import Picture
 
@@ -91,3 +91,8 @@ def test_the_signature_figure_gives_the_range_of_observed_ratios(tiny_results: R
     shown = tiny_results.table[~tiny_results.table.role.isin(["tuning", "robust"])]
     low = np.quantile(shown.power_ratio, 0.025)
     assert f"between {low:.3f}" in figures.signature(tiny_results.table).alt
+
+
+def test_a_breakdown_of_too_few_networks_is_drawn_without_curves() -> None:
+    nothing = {"trained": {s: agreements.agreement([1.0], [1.0]) for s in (0.1, 0.2)}}
+    assert "trained nan at 0.1" in figures.breakdown(nothing, 0.1).alt

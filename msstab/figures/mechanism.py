@@ -102,6 +102,9 @@ def breakdown(found: Mapping[str, Mapping[float, Agreement]], limit: float) -> P
             errors = [a.log_rmse for a in by_level.values()]
             axes.loglog(list(by_level), errors, "o-", color=colour, ms=5, label=name)
         axes.axhline(limit, color=GREY, lw=1, ls=":")
+        # Room around the limit, also where too few networks were compared for any curve.
+        levels = [s for by_level in found.values() for s in by_level]
+        axes.update_datalim([(min(levels), limit / 3), (max(levels), 3 * limit)])
         plain_ticks(axes.xaxis)
         plain_ticks(axes.yaxis)
         axes.set_xlabel("noise level")
