@@ -1,8 +1,6 @@
 """How many seeds confirm: planned from the tuning seeds, before any confirmation runs."""
 
 import json
-import os
-import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,11 +84,5 @@ def record(study: Study, made: Plan, choices: dict[str, Any]) -> dict[str, Any]:
 def write(content: dict[str, Any]) -> Path:
     """Keep a plan beside the trials, in one step, and return its file."""
     path = store.cache_folder() / "plans" / f"{content['study_key']}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")
-    try:
-        partial.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    store.replace(path, f"{json.dumps(content, indent=1)}\n".encode())
     return path

@@ -41,12 +41,16 @@ def save(kind: str, key: str, arrays: Mapping[str, ArrayLike]) -> None:
     contents: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **contents)
-    path = path_of(kind, key)
+    replace(path_of(kind, key), buffer.getvalue() + _checksum(buffer.getvalue()))
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write a file in one step, whether or not there is one, and its folder if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Not a temporary file of tempfile's, which only its owner could read.
     partial = path.with_suffix(f".{uuid.uuid4().hex}.partial")
     try:
-        partial.write_bytes(buffer.getvalue() + _checksum(buffer.getvalue()))
+        partial.write_bytes(content)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)

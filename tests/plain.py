@@ -118,3 +118,18 @@ def step_of(
     return Step(
         parameters, inputs, targets, found, outputs, NOISES[noise], sigma, target, streams, {}
     )
+
+
+def of_models(step: Step, parameters: Parameters, chosen: list[int]) -> Step:
+    """The same step for some of its models, whose streams begin anew."""
+    inputs = step.inputs[:, chosen].contiguous()
+    states, outputs = cells.run(parameters, inputs)
+    return step._replace(
+        parameters=parameters,
+        inputs=inputs,
+        targets=step.targets[chosen],
+        states=states,
+        outputs=outputs,
+        streams=[np.random.default_rng([2, model]) for model in chosen],
+        memory={},
+    )

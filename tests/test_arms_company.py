@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from plain import networks, normal, step_of
+from plain import networks, normal, of_models, step_of
 from torch import Tensor
 
 from msstab import arms, cells, training
@@ -29,21 +29,6 @@ def penalty_of(name: str, step: Step) -> Penalty:
 def gradients(parameters: Parameters, penalty: Tensor) -> list[Tensor]:
     found = torch.autograd.grad(penalty.sum(), list(parameters), allow_unused=True)
     return [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
-
-
-def of_models(step: Step, parameters: Parameters, chosen: list[int]) -> Step:
-    """The same step for some of its models, whose streams begin anew."""
-    inputs = step.inputs[:, chosen].contiguous()
-    states, outputs = cells.run(parameters, inputs)
-    return step._replace(
-        parameters=parameters,
-        inputs=inputs,
-        targets=step.targets[chosen],
-        states=states,
-        outputs=outputs,
-        streams=[np.random.default_rng([2, model]) for model in chosen],
-        memory={},
-    )
 
 
 @every_penalty

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from plain import networks, normal, step_of
+from plain import networks, normal, of_models, step_of
 from torch import Tensor
 
 from msstab import arms, cells, moments, operators, spectral
@@ -284,18 +284,7 @@ def found_alone_and_together(
     # A model of its own is trained with a copy, see `training.train`.
     for chosen in [[0, 0], [2, 1], list(range(1, models))]:
         own = parameters.select(chosen).require_grad()
-        inputs = whole.inputs[:, chosen].contiguous()
-        states, outputs = cells.run(own, inputs)
-        part = whole._replace(
-            parameters=own,
-            inputs=inputs,
-            targets=whole.targets[chosen],
-            states=states,
-            outputs=outputs,
-            streams=[np.random.default_rng([2, k]) for k in chosen],
-            memory={},
-        )
-        alone = penalty_of(name, part)
+        alone = penalty_of(name, of_models(whole, own, chosen))
         assert torch.equal(alone.value, penalty.value[chosen])
         assert torch.equal(alone.active, penalty.active[chosen])
         for one, all_of_them in zip(gradients(own, alone.value), whole_gradients, strict=True):
