@@ -64,8 +64,7 @@ def build(
         shutil.copytree(root / "book", book, ignore=ignored)
         results = book / "_results"
         results.mkdir()
-        with _timed(timings, "trials"):
-            verdict = _compute(study, results, jobs)
+        verdict = _compute(study, results, jobs, timings)
         facts = provenance.manifest(study, profile_name, root)
         _write_json(results / "build.json", provenance.page_values(facts, study))
         with _timed(timings, "chapters"):
@@ -135,17 +134,17 @@ def find_chapters(root: Path, pages: list[str]) -> list[Path]:
     return chapters
 
 
-def _compute(study: Study, directory: Path, jobs: int) -> str:
+def _compute(study: Study, directory: Path, jobs: int, timings: dict[str, float]) -> str:
     """Run the missing trials and write all results; return the verdict."""
     # Importing these loads torch, which nothing else here needs.
-    from msstab import downloads, results
+    from msstab import downloads, parts, results
 
-    start = time.monotonic()
-    with _progress() as advance:
+    with _timed(timings, "trials"), _progress("trials") as advance:
         found = results.collect(study, jobs=jobs, progress=advance)
-    verdict = downloads.write(found, directory)
-    _say(f"trials ready in {time.monotonic() - start:.1f} s")
-    return verdict
+    for name, part in parts.PARTS.items():
+        with _timed(timings, name), _progress(name) as advance:
+            part(study, jobs=jobs, progress=advance)
+    return downloads.write(found, directory)
 
 
 def _narrate(
@@ -225,14 +224,14 @@ def _environment(root: Path) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
+def _progress(stage: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar with the time left, on a terminal only."""
     console = Console()
-    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(stage), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task = bar.add_task("trials", total=None)
+        task = bar.add_task(stage, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
@@ -241,6 +240,7 @@ def _timed(timings: dict[str, float], stage: str) -> Iterator[None]:
     start = time.monotonic()
     yield
     timings[stage] = time.monotonic() - start
+    _say(f"{stage} ready in {timings[stage]:.1f} s")
 
 
 def _say(line: str) -> None:

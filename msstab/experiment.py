@@ -112,6 +112,17 @@ def trained(study: Study, configuration: Configuration, arm: str, role: str, see
     return load_trained(trial)
 
 
+def confirmed(runs: Experiment, arm: str, role: str) -> list[Trial]:
+    """Return the trials of an arm's confirmation networks in a role, in the order of seeds.
+
+    Their number is that of the role's rows in `runs.table`. Raises KeyError for an arm or a role
+    of which there are none.
+    """
+    choices = {"selected": runs.chosen, "penalised": runs.penalised, "robust": runs.robust}[role]
+    seeds = int(((runs.table.arm == arm) & (runs.table.role == role)).sum())
+    return [_trial(runs.study, arm, choices[arm], _PURPOSES[role], seed) for seed in range(seeds)]
+
+
 def by_configuration(table: pd.DataFrame) -> dict[Configuration, pd.DataFrame]:
     """Split a table of runs by what tuning varies, in increasing order."""
     groups: Any = table.groupby(["learning_rate", "strength"])

@@ -107,7 +107,7 @@ def collect(
     return Results(
         runs,
         idea,
-        {arm: _compare_arm(runs, arm) for arm in study.arms[1:]},
+        {arm: compare_arm(runs, arm) for arm in study.arms[1:]},
         tuned=_against_baseline(
             runs, idea, ("selected", "selected"), "test_mse", "Clean error, strength 0 allowed"
         ),
@@ -115,7 +115,8 @@ def collect(
     )
 
 
-def _compare_arm(runs: Experiment, arm: str) -> ArmComparison:
+def compare_arm(runs: Experiment, arm: str) -> ArmComparison:
+    """Compare an arm with the baseline on both questions."""
     judged, robust, level = ("selected", "penalised"), ("robust", "robust"), runs.study.sigma_test
     return ArmComparison(
         arm,

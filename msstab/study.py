@@ -20,8 +20,18 @@ OPENERS: dict[str, Callable[[str], bool]] = {}
 Returns whether the name is of that form; raises ValueError where it cannot be used.
 """
 
+_KINDS = {
+    "survey_arms": "arm",
+    "survey_tracks": "track",
+    "survey_cells": "cell",
+    "survey_structures": "noise",
+}
+
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Size = Annotated[int, Field(ge=2, le=512)]
+Bits = Annotated[int, Field(ge=2, le=16)]
+Horizons = Annotated[int, Field(ge=1, le=64)]
 
 
 class StudyError(ValueError):
@@ -92,6 +102,27 @@ class Study(BaseModel):
     other_seeds: int = Field(
         64, ge=2, description="paired seeds for the arms beside the one that is judged"
     )
+    survey_seeds: int = Field(32, ge=2, description="paired seeds of each comparison in part II")
+    survey_tuning_seeds: int = Field(
+        4, ge=2, description="seeds that choose each arm's configuration in part II"
+    )
+    survey_arms: tuple[str, ...] = Field(
+        ("output_variance",), description="arms that part II compares beside the judged one"
+    )
+    survey_tracks: tuple[str, ...] = Field(("dynamics",), description="tracks that are compared")
+    survey_cells: tuple[str, ...] = Field(
+        ("gru", "lstm", "rnn"), description="cells that are compared"
+    )
+    survey_sizes: tuple[Size, ...] = Field(
+        (8, 16, 32, 64, 128), description="numbers of hidden units that are compared"
+    )
+    survey_structures: tuple[str, ...] = Field(
+        ("unit", "gain", "weight", "quantisation"), description="noises that are compared"
+    )
+    bits: tuple[Bits, ...] = Field((8, 6, 4, 3), description="bits of quantised weights and states")
+    free_runs: tuple[Horizons, ...] = Field(
+        (1, 4, 16), description="lengths of free runs, in lengths of the input window"
+    )
     study_seed: int = Field(0, ge=0, description="root of every random number")
     alpha: float = Field(0.05, gt=0, lt=0.5, description="two-sided level of every test")
     sesoi: float = Field(
@@ -114,6 +145,22 @@ class Study(BaseModel):
         if len(arms) < 2 or arms[0] != "baseline" or len(set(arms)) != len(arms):
             raise ValueError("name the baseline first and then at least one other arm, each once")
         return arms
+
+    @pydantic.field_validator("survey_arms", "survey_tracks", "survey_cells", "survey_structures")
+    @classmethod
+    def _each_known(cls, values: tuple[str, ...], info: pydantic.ValidationInfo) -> tuple[str, ...]:
+        for value in values:
+            _require_known(_KINDS[str(info.field_name)], value)
+        return values
+
+    @pydantic.field_validator(
+        "survey_tracks", "survey_cells", "survey_sizes", "survey_structures", "bits", "free_runs"
+    )
+    @classmethod
+    def _some_and_each_once(cls, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not values or len(set(values)) != len(values):
+            raise ValueError("give at least one, each once")
+        return values
 
     @pydantic.field_validator("learning_rates", "strengths")
     @classmethod
@@ -172,6 +219,13 @@ PROFILES: dict[str, dict[str, Any]] = {
         "tuning_seeds": 4,
         "seeds": 8,
         "other_seeds": 8,
+        "survey_seeds": 6,
+        "survey_tuning_seeds": 2,
+        "survey_arms": (),
+        "survey_cells": ("gru",),
+        "survey_sizes": (8, 16),
+        "bits": (8, 4),
+        "free_runs": (1, 4),
     },
     "stage2": {"seeds": 8, "other_seeds": 8},
     "full": {},

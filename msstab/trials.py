@@ -16,9 +16,9 @@ from msstab.seeding import generator
 from msstab.study import Study
 from msstab.training import Trained
 
-_TRAINING_ROOMS = ("seeding", "tracks", "cells", "training", "trials")
+ROOMS_OF_TRAINING = ("seeding", "tracks", "cells", "training", "trials")
 _ARM_ROOMS = (
-    *_TRAINING_ROOMS,
+    *ROOMS_OF_TRAINING,
     *("arms", "operators", "noise", "noisy", "reduced", "spectral", "moments"),
 )
 _SCORING_ROOMS = (*_ARM_ROOMS, "evaluation", "mechanism", "scores")
@@ -52,7 +52,7 @@ class Trial:
     @property
     def key(self) -> str:
         """Name of the trained network: its parameters, the code that trains, the versions."""
-        rooms = _TRAINING_ROOMS if self.arm == "baseline" else _ARM_ROOMS
+        rooms = ROOMS_OF_TRAINING if self.arm == "baseline" else _ARM_ROOMS
         return key(asdict(self), rooms)
 
 

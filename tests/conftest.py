@@ -141,6 +141,7 @@ def fake_rooms(patch: pytest.MonkeyPatch, numbers: dict[str, object] | None = No
     rooms: dict[str, dict[str, Any]] = {
         "results": {"collect": collect},
         "downloads": {"write": write},
+        "parts": {"PARTS": {}},
     }
     for name, content in rooms.items():
         room = types.ModuleType(f"msstab.{name}")

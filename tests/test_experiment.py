@@ -503,6 +503,17 @@ def test_more_seeds_train_the_new_ones_alone(warm: Path) -> None:
     assert len(before) < len(entries(warm, "train")) <= len(before) + 5
 
 
+def test_confirmed_trials_are_those_of_the_table(undisturbed: Experiment) -> None:
+    table = undisturbed.table
+    for arm, role in (("baseline", "selected"), ("spectral_proxy", "penalised")):
+        rows = table[(table.arm == arm) & (table.role == role)]
+        trials = experiment.confirmed(undisturbed, arm, role)
+        assert [t.index for t in trials] == rows.sort_values("seed").seed.tolist()
+        assert {t.learning_rate for t in trials} == set(rows.learning_rate)
+        assert {t.strength for t in trials} == set(rows.strength)
+        assert {t.purpose for t in trials} == {"confirmation"}
+
+
 def test_one_trained_network_can_be_had_again(warm: Path) -> None:
     c = Configuration(0.1, 1.0)
     with pytest.MonkeyPatch.context() as patch:

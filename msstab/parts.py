@@ -1,0 +1,19 @@
+"""What the chapters of part II need run, by chapter, in the order in which a build runs it."""
+
+from typing import Protocol
+
+from msstab.experiment import Progress
+from msstab.study import Study
+
+
+class Part(Protocol):
+    """Runs what is missing for a chapter; the chapter calls the same, and finds all of it kept."""
+
+    def __call__(
+        self, study: Study, *, jobs: int | None = None, progress: Progress | None = None
+    ) -> object:
+        """`jobs` processes share the work; `progress(done, total)` is told of it."""
+
+
+PARTS: dict[str, Part] = {}
+"""A stage of the build for each chapter of part II, by the name that is shown for it."""
