@@ -64,7 +64,7 @@ def build(
         shutil.copytree(root / "book", book, ignore=ignored)
         results = book / "_results"
         results.mkdir()
-        verdict = _compute(study, results, jobs, timings)
+        verdict = _compute(study, chapters, results, jobs, timings)
         facts = provenance.manifest(study, profile_name, root)
         _write_json(results / "build.json", provenance.page_values(facts, study))
         with _timed(timings, "chapters"):
@@ -134,16 +134,20 @@ def find_chapters(root: Path, pages: list[str]) -> list[Path]:
     return chapters
 
 
-def _compute(study: Study, directory: Path, jobs: int, timings: dict[str, float]) -> str:
-    """Run the missing trials and write all results; return the verdict."""
+def _compute(
+    study: Study, chapters: list[Path], directory: Path, jobs: int, timings: dict[str, float]
+) -> str:
+    """Run what the chapters miss and write all results; return the verdict."""
     # Importing these loads torch, which nothing else here needs.
     from msstab import downloads, parts, results
 
     with _timed(timings, "trials"), _progress("trials") as advance:
         found = results.collect(study, jobs=jobs, progress=advance)
-    for name, part in parts.PARTS.items():
-        with _timed(timings, name), _progress(name) as advance:
-            part(study, jobs=jobs, progress=advance)
+    for chapter in chapters:
+        if part := parts.PARTS.get(chapter.stem):
+            name = f"trials of {chapter.stem}"
+            with _timed(timings, name), _progress(name) as advance:
+                part(study, jobs=jobs, progress=advance)
     return downloads.write(found, directory)
 
 

@@ -1,4 +1,4 @@
-"""What the chapters of part II need run, by chapter, in the order in which a build runs it."""
+"""What the chapters of part II need run beside the study's own trials, by chapter."""
 
 from typing import Protocol
 
@@ -16,4 +16,4 @@ class Part(Protocol):
 
 
 PARTS: dict[str, Part] = {}
-"""A stage of the build for each chapter of part II, by the name that is shown for it."""
+"""By the name of the notebook without its ending, such as `06_tracks`."""

@@ -23,6 +23,8 @@ from conftest import (
 
 from msstab import book, checks
 from msstab.book import BuildError
+from msstab.experiment import Progress
+from msstab.parts import Part
 from msstab.study import Study
 
 
@@ -265,6 +267,28 @@ def test_a_damaged_notebook_is_refused(project: Path) -> None:
     (project / "notebooks" / "00_only.ipynb").write_text("{")
     with pytest.raises(BuildError, match=r"00_only\.ipynb is not a notebook"):
         book.build(Study(), root=project)
+
+
+def test_what_a_chapter_needs_is_run_for_the_books_that_have_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[str] = []
+
+    def part(name: str) -> Part:
+        def run(study: Study, *, jobs: int | None = None, progress: Progress | None = None) -> None:
+            assert jobs == 2
+            assert progress is not None
+            progress(1, 1)
+            ran.append(name)
+
+        return run
+
+    names = {name: part(name) for name in ("00_only", "06_other")}
+    monkeypatch.setattr(sys.modules["msstab.parts"], "PARTS", names)
+    result = book.build(Study(), root=project, jobs=2)
+    assert ran == ["00_only"]
+    assert "trials of 00_only" in result.timings
+    assert "trials of 00_only ready in" in capsys.readouterr().out
 
 
 def test_the_project_is_found_from_inside_and_from_elsewhere(project: Path, tmp_path: Path) -> None:
