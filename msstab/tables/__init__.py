@@ -7,6 +7,7 @@ from msstab.tables.comparison import (
     interventions,
     levels,
     noisy_errors,
+    questions,
     verdict,
 )
 from msstab.tables.evidence import evidence
@@ -40,6 +41,7 @@ __all__ = [
     "number",
     "operator_control",
     "prediction",
+    "questions",
     "show",
     "signatures",
     "solvers",
