@@ -616,7 +616,13 @@ def test_a_damaged_entry_is_computed_anew(undisturbed: Experiment, warm: Path, k
 
 def test_every_parameter_of_a_trial_is_in_its_key() -> None:
     trial = experiment._trial(TINY, "spectral_proxy", Configuration(0.1, 1.0), "tuning", 0)
-    other: dict[str, Any] = {"learning_rate": 0.2, "strength": 0.5, "sigma": 0.3, "gain": 2.0}
+    other: dict[str, Any] = {
+        "track": "lorenz_state",
+        "learning_rate": 0.2,
+        "strength": 0.5,
+        "sigma": 0.3,
+        "gain": 2.0,
+    }
     keys = {trial.key}
     for field in dataclasses.fields(Trial):
         value = getattr(trial, field.name)

@@ -161,6 +161,8 @@ SHAPES = [
     {"hidden": 5, "n": 50, "length": 7, "batch": 16, "epochs": 12, "n_inputs": 2},
     {"hidden": 8, "n": 50, "length": 7, "batch": 16, "epochs": 12, "n_outputs": 2},
     {"hidden": 32, "n": 40, "length": 24, "batch": 32, "epochs": 12},
+    # Targets after several steps.
+    {"hidden": 8, "n": 50, "length": 9, "batch": 16, "epochs": 12, "n_outputs": 2, "steps": 5},
 ]
 
 
