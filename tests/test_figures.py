@@ -10,6 +10,9 @@ def drawn(name: str, found: Results) -> Picture:
     tuning = found.table[found.table.role == "tuning"]
     own = tuning[tuning.arm == found.idea]
     match name:
+        case "driven sequences":
+            driven = found.study.model_copy(update={"track": "duffing"})
+            return figures.sequences(trials.draw_data(driven, "tuning", 0).test, 0)
         case "sequences":
             return figures.sequences(trials.draw_data(found.study, "tuning", 0).test, 3)
         case "learning_curves":
@@ -54,7 +57,14 @@ def drawn(name: str, found: Results) -> Picture:
 
 
 NAMES = (
-    *("sequences", "learning_curves", "tuning_curves", "hinge_activity", "paired"),
+    *(
+        "sequences",
+        "driven sequences",
+        "learning_curves",
+        "tuning_curves",
+        "hinge_activity",
+        "paired",
+    ),
     *("tuning_panels", "frontiers", "levels"),
     *("changes", "operator_control", "breakdown"),
     *("forced_variance", "signature", "effects"),
