@@ -1,5 +1,6 @@
 """Chapter 9: what rounding to few bits does to a Study's networks, and whether an arm buys bits."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -8,8 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from msstab import bits_bought, experiment, measures, results, surveys, under_rounding
-from msstab.agreements import Agreement, agreement
+from msstab import bits_bought, evidence, experiment, measures, results, surveys, under_rounding
 from msstab.bits_bought import Bought
 from msstab.experiment import Progress
 from msstab.results import Comparison
@@ -28,10 +28,32 @@ ROUNDINGS = 32
 FEWEST_JUDGED, TOLERANCE = 4, 0.15
 """From so many bits on, measured deviations must lie within this share of the predicted ones."""
 
-RESAMPLES = 10_000
-
 Case = tuple[str, str, int]
 """What is rounded, what has a step of its own ("tensor" or "channel"), and bits."""
+
+
+Key = tuple[str, str, str, str, int]
+"""What networks were tuned for, an arm, and a case."""
+
+
+class Fit(NamedTuple):
+    """Measured over predicted mean squared deviations, one ratio for each network.
+
+    The geometric mean, the 5th and 95th percentiles, and the share within `TOLERANCE` of 1, over
+    `n` networks; of `n_unusable` the ratio is not finite or not positive.
+    """
+
+    ratio: float
+    low: float
+    high: float
+    within: float
+    n: int
+    n_unusable: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether the geometric mean is within `TOLERANCE` of 1."""
+        return abs(self.ratio - 1) <= TOLERANCE
 
 
 class Quantised(NamedTuple):
@@ -40,7 +62,7 @@ class Quantised(NamedTuple):
     `table` has a row for each network and case: `tuned_for`, `arm`, `seed`; `rounded`, `per`,
     `bits`; `clean` and `error`, the test errors without rounding and to nearest; `nearest` and
     `random`, the mean squared deviation of an output on the first test sequences, rounded to
-    nearest, and the mean of `ROUNDINGS` at random; `predicted_nearest` and `predicted_random`;
+    nearest, and the mean of `ROUNDINGS` at random, with its `standard_error`; `predicted_nearest` and `predicted_random`;
     `diverged`, by the rule of `scores.score`, which also says what error then counts.
     """
 
@@ -123,61 +145,83 @@ def cases(found: Quantised) -> list[Case]:
     return [(part, per, bits) for part in PARTS for per in PER for bits in found.study.bits]
 
 
-def predictions(found: Quantised, kind: str) -> dict[Case, Agreement]:
-    """Return by case how well predicted deviations agree with those of `nearest` or `random`."""
-    groups = found.networks.groupby(["rounded", "per", "bits"])
-    own = {case: groups.get_group(case) for case in cases(found)}
-    return {case: agreement(rows[f"predicted_{kind}"], rows[kind]) for case, rows in own.items()}
-
-
-def ratios(found: Quantised, kind: str) -> dict[Case, NDArray[np.float64]]:
-    """Return by case the measured over the predicted deviation of `nearest` or `random`, (n,).
-
-    Without the networks that have none, because a number is not finite or not positive.
-    """
+def fits(found: Quantised, kind: str) -> dict[Case, Fit]:
+    """Return by case how measured deviations compare with predicted ones; `nearest` or `random`."""
     rows = found.networks.assign(ratio=lambda t: t[kind] / t[f"predicted_{kind}"])
-    usable = rows[np.isfinite(rows.ratio) & (rows.ratio > 0)]
-    return {case: usable[_are(usable, case)].ratio.to_numpy() for case in cases(found)}
+    return {case: _fit(rows[_are(rows, case)].ratio) for case in cases(found)}
 
 
-def comparisons(found: Quantised, tuned_for: str, arm: str) -> dict[Case, Comparison]:
-    """Compare an arm's test error with the baseline's at the same bits, seed by seed."""
+def _fit(ratios: "pd.Series[float]") -> Fit:
+    usable = ratios[np.isfinite(ratios) & (ratios > 0)]
+    if usable.empty:
+        return Fit(np.nan, np.nan, np.nan, np.nan, 0, len(ratios))
+    low, high = usable.quantile([0.05, 0.95])
+    return Fit(
+        float(np.exp(np.log(usable).mean())),
+        float(low),
+        float(high),
+        float(((usable - 1).abs() <= TOLERANCE).mean()),
+        len(usable),
+        len(ratios) - len(usable),
+    )
+
+
+def monte_carlo_error(found: Quantised) -> dict[Case, float]:
+    """Return by case the median standard error of deviations measured at random, as a share."""
+    rows = found.networks.assign(share=lambda t: t.standard_error / t.random)
+    return {case: float(rows[_are(rows, case)].share.median()) for case in cases(found)}
+
+
+def comparisons(found: Quantised) -> dict[Key, Comparison]:
+    """Compare each arm's test error with the baseline's at the same bits, seed by seed."""
     s = found.study
     return {
-        case: results.compare(
+        (tuned_for, arm, *case): results.compare(
             f"{case[0]}, {case[2]} bits per {case[1]}",
             *(_errors(found, tuned_for, name, case) for name in (BASELINE, arm)),
             alpha=s.alpha,
             sesoi=s.sesoi,
         )
+        for tuned_for in SELECTIONS
+        for arm in found.arms
         for case in cases(found)
     }
 
 
-def bought(found: Quantised, tuned_for: str, arm: str) -> dict[Case, Bought]:
-    """Return at how many fewer bits the arm reaches the baseline's error at each number of bits."""
-    bits = sorted(found.study.bits)
-    by_case: dict[Case, Bought] = {}
-    for part in PARTS:
-        for per in PER:
-            curves = [
-                np.log([_errors(found, tuned_for, name, (part, per, b)) for b in bits]).T
-                for name in (BASELINE, arm)
-            ]
-            own = bits_bought.bits_bought(
-                bits, *curves, level=1 - found.study.alpha, resamples=RESAMPLES
-            )
-            by_case |= {(part, per, b): one for b, one in zip(bits, own, strict=True)}
-    return {case: by_case[case] for case in cases(found)}
+def differing(compared: Mapping[Key, Comparison], tuned_for: str) -> dict[Key, Comparison]:
+    """Return the comparisons of a selection that differ, after Holm's rule over all of them.
+
+    By the sign-flip test of the log ratios, at the comparisons' own level.
+    """
+    family = {key: c for key, c in compared.items() if key[0] == tuned_for}
+    adjusted = evidence.holm([c.evidence.ratios.p_value for c in family.values()])
+    pairs = zip(family.items(), adjusted, strict=True)
+    return {key: c for (key, c), p in pairs if p <= c.evidence.alpha}
 
 
-def curves(found: Quantised, tuned_for: str) -> pd.DataFrame:
-    """Return each arm's geometric mean error in every case: a row for `arm` and each case."""
+def bought(found: Quantised) -> dict[Key, Bought]:
+    """Return at how many fewer bits each arm reaches the baseline's error, at each number of bits.
+
+    The error is the geometric mean over the seeds.
+    """
+    bits, by_key = sorted(found.study.bits), {}
+    for tuned_for, arm, part, per in itertools.product(SELECTIONS, found.arms, PARTS, PER):
+        curves = [
+            np.log([_errors(found, tuned_for, name, (part, per, b)) for b in bits]).T
+            for name in (BASELINE, arm)
+        ]
+        own = bits_bought.bits_bought(bits, *curves, level=1 - found.study.alpha)
+        for b, one in zip(bits, own, strict=True):
+            by_key[tuned_for, arm, part, per, b] = one
+    return by_key
+
+
+def errors(found: Quantised, tuned_for: str) -> pd.DataFrame:
+    """Return each arm's geometric mean `error` in each case, and `clean`, without rounding."""
     rows = found.table[found.table.tuned_for == tuned_for]
-    logs = rows.assign(error=np.log(rows.error)).groupby(
-        ["arm", "rounded", "per", "bits"], sort=False
-    )
-    return logs.error.mean().apply(np.exp).reset_index()
+    logs = rows.assign(error=np.log(rows.error), clean=np.log(rows.clean))
+    means = logs.groupby(["arm", "rounded", "per", "bits"], sort=False)[["error", "clean"]].mean()
+    return np.exp(means).reset_index()
 
 
 def _errors(found: Quantised, tuned_for: str, arm: str, case: Case) -> NDArray[np.float64]:

@@ -1,5 +1,6 @@
 """What rounding weights or states does to one trained network: as measured and as predicted."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -60,8 +61,8 @@ def measure(trial: Trial, settings: Settings) -> dict[str, NDArray[np.float64]]:
     """Return what rounding does: arrays (2, 2, K), by what is rounded, per what, and bits.
 
     `error`: the test error, rounded to nearest. `nearest`, `random`: the mean squared deviation of
-    an output rounded so, the latter the mean of many; `predicted_nearest`, `predicted_random`:
-    what is expected. Two single numbers, `clean`, the test error of the network as it is, and
+    an output rounded so, the latter the mean of many, with its `standard_error`;
+    `predicted_nearest`, `predicted_random`: what is expected. Two single numbers, `clean`, the test error of the network as it is, and
     `constant`, that of the forecast that never changes. Deviations and errors are means over the
     outputs. Rounding of states is calibrated on validation data.
     """
@@ -135,7 +136,7 @@ def _weights(
     random = _outputs(many, subject.few.expand(-1, roundings, -1, -1).contiguous(), count)
     return {
         **_of_nearest(subject, outputs),
-        "random": _deviation(subject, random),
+        **_of_random(subject, random),
         "predicted_nearest": quantisation.weights_to_nearest_variance(answer, network, grid),
         "predicted_random": quantisation.weights_at_random_variance(answer, network, grid),
     }
@@ -152,7 +153,7 @@ def _states(
     by_rounding = random.view(-1, roundings, subject.few.shape[-1]).transpose(0, 1)
     return {
         **_of_nearest(subject, outputs),
-        "random": _deviation(subject, by_rounding),
+        **_of_random(subject, by_rounding),
         "predicted_nearest": quantisation.states_to_nearest_variance(answer, step),
         "predicted_random": quantisation.states_at_random_variance(answer, subject.states, step),
     }
@@ -160,7 +161,15 @@ def _states(
 
 def _of_nearest(subject: _Subject, outputs: Tensor) -> dict[str, float]:
     few = outputs[..., : subject.few.shape[-1]]
-    return {"error": _error(subject, outputs), "nearest": _deviation(subject, few)}
+    return {"error": _error(subject, outputs), "nearest": float(_deviations(subject, few))}
+
+
+def _of_random(subject: _Subject, outputs: Tensor) -> dict[str, float]:
+    each = _deviations(subject, outputs)
+    return {
+        "random": float(each.mean()),
+        "standard_error": float(each.std()) / math.sqrt(len(each)),
+    }
 
 
 def _outputs(network: Parameters, inputs: Tensor, count: int) -> Tensor:
@@ -172,5 +181,6 @@ def _error(subject: _Subject, outputs: Tensor) -> float:
     return float((outputs - subject.targets).double().square().mean())
 
 
-def _deviation(subject: _Subject, outputs: Tensor) -> float:
-    return float((outputs - subject.exact).double().square().mean())
+def _deviations(subject: _Subject, outputs: Tensor) -> Tensor:
+    """Return each rounding's mean squared deviation: outputs (R, KO, B) -> (R,)."""
+    return (outputs - subject.exact).double().square().mean((1, 2))
