@@ -62,8 +62,9 @@ class Quantised(NamedTuple):
     `table` has a row for each network and case: `tuned_for`, `arm`, `seed`; `rounded`, `per`,
     `bits`; `clean` and `error`, the test errors without rounding and to nearest; `nearest` and
     `random`, the mean squared deviation of an output on the first test sequences, rounded to
-    nearest, and the mean of `ROUNDINGS` at random, with its `standard_error`; `predicted_nearest` and `predicted_random`;
-    `diverged`, by the rule of `scores.score`, which also says what error then counts.
+    nearest, and the mean of `ROUNDINGS` at random, with its `standard_error`; `predicted_nearest`
+    and `predicted_random`; `diverged`, by the rule of `scores.score`, which also says what error
+    then counts. `network` is the trained network's name.
     """
 
     study: Study
@@ -221,7 +222,7 @@ def errors(found: Quantised, tuned_for: str) -> pd.DataFrame:
     rows = found.table[found.table.tuned_for == tuned_for]
     logs = rows.assign(error=np.log(rows.error), clean=np.log(rows.clean))
     means = logs.groupby(["arm", "rounded", "per", "bits"], sort=False)[["error", "clean"]].mean()
-    return np.exp(means).reset_index()
+    return means.apply(np.exp).reset_index()
 
 
 def _errors(found: Quantised, tuned_for: str, arm: str, case: Case) -> NDArray[np.float64]:

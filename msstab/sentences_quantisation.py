@@ -7,6 +7,7 @@ from msstab.bits_bought import Bought
 from msstab.quantised import Case, Fit, Key, Quantised
 from msstab.results import Comparison
 from msstab.tables import spoken
+from msstab.under_rounding import PARTS
 
 
 def rounding_predicted(found: Quantised) -> str:
@@ -43,12 +44,12 @@ def one_rounding(found: Quantised) -> str:
     """Say how a single rounding to nearest compares with what is expected, weights and states."""
     fits = quantised.fits(found, "nearest")
     parts = []
-    for part in quantised.PARTS:
+    for part in PARTS:
         own = {case: fit for case, fit in fits.items() if case[0] == part}
         held = sum(fit.holds for fit in own.values())
-        low, high = min(own.values()), max(own.values())
+        low, high = (end(fit.ratio for fit in own.values()) for end in (min, max))
         parts.append(
-            f"{part} {low.ratio:.2f} to {high.ratio:.2f} times the predicted deviation (within "
+            f"{part} {low:.2f} to {high:.2f} times the predicted deviation (within "
             f"{quantised.TOLERANCE:.0%} in {held} of {len(own)} cases)"
         )
     return f"Rounding to nearest, once, gives as a geometric mean over networks {'; '.join(parts)}."

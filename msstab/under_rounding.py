@@ -62,9 +62,9 @@ def measure(trial: Trial, settings: Settings) -> dict[str, NDArray[np.float64]]:
 
     `error`: the test error, rounded to nearest. `nearest`, `random`: the mean squared deviation of
     an output rounded so, the latter the mean of many, with its `standard_error`;
-    `predicted_nearest`, `predicted_random`: what is expected. Two single numbers, `clean`, the test error of the network as it is, and
-    `constant`, that of the forecast that never changes. Deviations and errors are means over the
-    outputs. Rounding of states is calibrated on validation data.
+    `predicted_nearest`, `predicted_random`: what is expected. Two single numbers, `clean`, the test
+    error of the network as it is, and `constant`, that of the forecast that never changes. All are
+    means over the outputs. Rounding of states is calibrated on validation data.
     """
     data = _data(trial, settings)
     network = trials.load_trained(trial).parameters

@@ -4,9 +4,10 @@ from matplotlib import pyplot as plt
 
 from msstab import quantised
 from msstab.figures.axes import cycle, identity, panels, plain_ticks
-from msstab.quantised import BASELINE, PARTS, PER, Quantised
+from msstab.quantised import BASELINE, Quantised
 from msstab.svg import INK, Picture, style
 from msstab.tables import spoken
+from msstab.under_rounding import PARTS, PER
 
 
 def rounding_predictions(found: Quantised) -> Picture:
@@ -54,9 +55,8 @@ def rounded_errors(found: Quantised, tuned_for: str) -> Picture:
                 label = spoken(arm) if axes is grid[0] else None
                 axes.plot(own.bits, own.error, "o-", color=colour, ms=4, label=label)
                 axes.axhline(own.clean.iloc[0], color=colour, lw=0.8, ls=":")
-                values = ", ".join(
-                    f"{e:.2g} at {b}" for b, e in zip(own.bits, own.error, strict=True)
-                )
+                pairs = zip(own.bits, own.error, strict=True)
+                values = ", ".join(f"{error:.2g} at {bits}" for bits, error in pairs)
                 said.append(f"{part} per {per}, {spoken(arm)}: {values}")
         grid[0].set_yscale("log")
         plain_ticks(grid[0].yaxis)

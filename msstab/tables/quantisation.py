@@ -60,7 +60,8 @@ def rounding_divergence(found: Quantised) -> pd.DataFrame:
     """How many networks diverge, rounded to nearest, by arm."""
     counts = found.table.groupby(["arm", "rounded", "bits"], sort=False).diverged
     rows: dict[tuple[str, str], dict[str, str]] = {}
-    for (arm, part, bits), own in counts:
+    for name, own in counts:
+        arm, part, bits = map(str, name)
         row = rows.setdefault((arm, part), {"Arm": spoken(arm), "Rounded": part})
         row[f"{bits} bits"] = f"{own.sum()} of {len(own)}"
     return pd.DataFrame(list(rows.values()))
