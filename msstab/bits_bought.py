@@ -78,7 +78,7 @@ def _fewest(bits: Array, curves: Array, targets: Array) -> Array:
     high, low = curves[rows, right - 1], curves[rows, right]
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (high - targets) / (high - low)
-    inside = bits[right - 1] + share * (bits[right] - bits[right - 1])
+        inside = bits[right - 1] + share * (bits[right] - bits[right - 1])
     begins_below = curves[:, :1] < targets
     found = np.where(after == 0, np.where(begins_below, -np.inf, bits[0]), inside)
     return np.where(after == len(bits), np.inf, found)
