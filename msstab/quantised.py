@@ -39,8 +39,9 @@ Key = tuple[str, str, str, str, int]
 class Fit(NamedTuple):
     """Measured over predicted mean squared deviations, one ratio for each network.
 
-    The geometric mean, the 5th and 95th percentiles, and the share within `TOLERANCE` of 1, over
-    `n` networks; of `n_unusable` the ratio is not finite or not positive.
+    `ratio` is their mean, for an expectation is predicted; `low` and `high` the 5th and 95th
+    percentiles; `within` the share within `TOLERANCE` of 1. All over `n` networks; of
+    `n_unusable` the ratio is not finite or not positive.
     """
 
     ratio: float
@@ -52,7 +53,7 @@ class Fit(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the geometric mean is within `TOLERANCE` of 1."""
+        """Whether the mean is within `TOLERANCE` of 1."""
         return abs(self.ratio - 1) <= TOLERANCE
 
 
@@ -158,7 +159,7 @@ def _fit(ratios: "pd.Series[float]") -> Fit:
         return Fit(np.nan, np.nan, np.nan, np.nan, 0, len(ratios))
     low, high = usable.quantile([0.05, 0.95])
     return Fit(
-        float(np.exp(np.log(usable).mean())),
+        float(usable.mean()),
         float(low),
         float(high),
         float(((usable - 1).abs() <= TOLERANCE).mean()),

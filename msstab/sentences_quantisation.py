@@ -18,9 +18,9 @@ def rounding_predicted(found: Quantised) -> str:
     parts = []
     if judged:
         parts.append(
-            f"At {quantised.FEWEST_JUDGED} bits or more, the mean squared deviation measured over "
-            f"{quantised.ROUNDINGS} roundings at random is within {quantised.TOLERANCE:.0%} of the "
-            f"predicted one in {_held(judged)}, as a geometric mean over networks."
+            f"At {quantised.FEWEST_JUDGED} bits or more, the mean squared deviation that rounding "
+            f"at random causes is, as a mean over networks, within {quantised.TOLERANCE:.0%} of "
+            f"the predicted one in {_held(judged)}."
         )
     if others:
         bits = " and ".join(str(b) for b in sorted({case[2] for case in others}))
@@ -52,7 +52,7 @@ def one_rounding(found: Quantised) -> str:
             f"{part} {low:.2f} to {high:.2f} times the predicted deviation (within "
             f"{quantised.TOLERANCE:.0%} in {held} of {len(own)} cases)"
         )
-    return f"Rounding to nearest, once, gives as a geometric mean over networks {'; '.join(parts)}."
+    return f"Rounding to nearest, once, gives as a mean over networks {'; '.join(parts)}."
 
 
 def bits_bought(bought: Mapping[Key, Bought], tuned_for: str) -> str:

@@ -144,7 +144,7 @@ def made_up(
 
 def test_a_theory_that_holds_is_said_to_and_one_that_fails_is_named() -> None:
     holds = sentences_quantisation.rounding_predicted(made_up())
-    assert "within 15% of the predicted one in 8 of 8 cases," in holds
+    assert "within 15% of the predicted one in 8 of 8 cases." in holds
     assert "At 3 bits" in holds
     assert "it is in 4 of 4 cases." in holds
     fails = sentences_quantisation.rounding_predicted(

@@ -36,7 +36,7 @@ def rounding_predictions(found: Quantised) -> Picture:
         return Picture(
             figure,
             "Predicted against measured mean squared deviation of the output by rounding at "
-            f"random, on logarithmic axes. Geometric mean of measured over predicted: {said}.",
+            f"random, on logarithmic axes. Mean of measured over predicted: {said}.",
         )
 
 
