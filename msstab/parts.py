@@ -1,5 +1,6 @@
 """What the chapters of part II need run beside the study's own trials, by chapter."""
 
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from msstab.experiment import Progress
@@ -17,3 +18,6 @@ class Part(Protocol):
 
 PARTS: dict[str, Part] = {}
 """By the name of the notebook without its ending, such as `06_tracks`."""
+
+STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {}
+"""By the same names, the smaller studies that a chapter runs, so that a plan can count them."""
