@@ -18,7 +18,7 @@ Run = Callable[..., Result]
 def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[dict[str, Any]]:
     """Replace the build itself; return the list of what it was asked for."""
     fake_rooms(monkeypatch)
-    assert experiment.run  # importing it declares what a study may name
+    assert experiment  # importing it declares what a study may name
     known = {kind: list(names) for kind, names in study.KNOWN_NAMES.items()}
     known["arm"].append("hinge")
     monkeypatch.setattr(study, "KNOWN_NAMES", known)
@@ -60,9 +60,20 @@ def test_parameters_change_the_profile(built: list[dict[str, Any]], tmp_path: Pa
     assert built[0]["jobs"] == 3
 
 
+def test_a_file_of_parameters_changes_the_profile_and_single_ones_change_the_file(
+    built: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    (tmp_path / "run.yml").write_text("seeds: 16\nhidden: 8\n")
+    result = run("build", "--profile", "stage2", "--params", "run.yml", "-p", "hidden=12")
+    assert result.exit_code == 0, result.stderr
+    expected = study.profile("stage2").model_copy(update={"seeds": 16, "hidden": 12})
+    assert built[0]["study"] == expected
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--params", "gone.yml"], "gone.yml: No such file or directory"),
         (["-p", "hiden=64"], "hiden is not a parameter; did you mean hidden?"),
         (["-p", "hidden=many"], "hidden = 'many': input should be a valid integer"),
         (["-p", "seeds"], "-p seeds is not of the form NAME=VALUE"),
