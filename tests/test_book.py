@@ -154,6 +154,31 @@ def test_buttons_lead_to_the_source_notebook(whole: Path) -> None:
     assert "https://github.com/msstab/msstab/edit/main/book/index.md" in front
 
 
+def test_a_forks_book_leads_to_the_fork_and_works_below_its_address(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_REPOSITORY", "Ada/report")
+    shutil.copy(Path(__file__).parents[1] / "book" / "index.md", project / "book")
+    index = project / "book" / "index.md"
+    index.write_text(
+        re.sub(r"\]\((notebooks/\w+|theory)\)", "](notebooks/00_only)", index.read_text())
+    )
+    html = book.build(Study(), root=project).path.parent
+    links = set(re.findall(r'href="(https://[^"]+)"', page(html, "notebooks/00_only")))
+    notebook = "notebooks/00_only.ipynb"
+    assert {
+        f"https://colab.research.google.com/github/Ada/report/blob/main/{notebook}",
+        f"https://mybinder.org/v2/gh/Ada/report/main?urlpath=lab/tree/{notebook}",
+        f"https://github.com/Ada/report/edit/main/{notebook}",
+        "https://ada.github.io/report/notebooks/00_only.html",
+    } <= links
+    assert not any("msstab/msstab" in link for link in links)
+    text = re.sub("<[^>]+>", "", page(html, "index"))
+    assert "!git clone --quiet https://github.com/Ada/report\n%cd report" in text
+    # An address from the site's root would leave out the folder that a project's pages lie in.
+    assert not re.search(r'(?:href|src)="/(?!/)', page(html, "index"))
+
+
 def test_mathematics_and_icons_come_with_the_book(whole: Path) -> None:
     text = page(whole, "notebooks/03_penalty")
     assert 'src="../_static/mathjax/tex-chtml.js"' in text
