@@ -1,5 +1,6 @@
 """What the chapters of part II need run beside the study's own trials, by chapter."""
 
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from msstab import quantised
@@ -18,3 +19,6 @@ class Part(Protocol):
 
 PARTS: dict[str, Part] = {"09_quantisation": quantised.collect}
 """By the name of the notebook without its ending, such as `06_tracks`."""
+
+STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {}
+"""By the same names, the smaller studies that a chapter runs, so that a plan can count them."""

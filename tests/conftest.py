@@ -95,7 +95,8 @@ def write_notebook(path: Path, cells: list[Cell]) -> None:
 def make_project(root: Path) -> Path:
     """Write a project with one chapter, which each test fills as it likes."""
     root.mkdir(parents=True, exist_ok=True)
-    shutil.copy(REPOSITORY / "_config.yml", root)
+    for name in ("_config.yml", "CITATION.cff"):
+        shutil.copy(REPOSITORY / name, root)
     ignored = shutil.ignore_patterns("notebooks", "_results", "data")
     shutil.copytree(REPOSITORY / "book", root / "book", ignore=ignored)
     (root / "book" / "index.md").write_text("# Home\n\n{{ verdict_sentence }}\n", encoding="utf-8")
