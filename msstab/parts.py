@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from msstab import sizes, structured
 from msstab.experiment import Progress
 from msstab.study import Study
 
@@ -15,5 +16,8 @@ class Part(Protocol):
         """`jobs` processes share the work; `progress(done, total)` is told of it."""
 
 
-PARTS: dict[str, Part] = {}
+PARTS: dict[str, Part] = {
+    "07_sizes": sizes.collect,
+    "08_uncertainty": structured.collect,
+}
 """By the name of the notebook without its ending, such as `06_tracks`."""
