@@ -19,7 +19,7 @@ from msstab.surveys import FEWER, Survey
 Place = tuple[str, int]
 """A cell and its hidden units."""
 
-AFFORDABLE_STATE = 32
+AFFORDABLE_STATE = 16
 """Rows of a state up to which a network is compared on all of the survey's seeds."""
 
 LARGEST_STATE = 128

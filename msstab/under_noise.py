@@ -110,6 +110,8 @@ def _load(trial: Trial, settings: Settings) -> _Subject:
         n_train=trial.n_train,
         n_validation=settings["n_validation"],
         n_test=settings["n_test"],
+        mechanism_sequences=settings["sequences"],
+        batch=trial.batch,
         study_seed=trial.study_seed,
     )
     data = trials.draw_data(study, trial.purpose, trial.index)

@@ -24,7 +24,7 @@ def effects_by_size(found: Sizes) -> Picture:
     with style():
         figure, grid = plt.subplots(
             len(found.arms), len(QUESTIONS), sharex=True, sharey="row", squeeze=False,
-            figsize=(5.4, 0.9 + 1.9 * len(found.arms)),
+            figsize=(5.4, 1.3 + 1.9 * len(found.arms)),
         )  # fmt: skip
         said = []
         for row, arm in zip(grid, found.arms, strict=True):
@@ -51,7 +51,7 @@ def _draw_effects(axes: Axes, found: Sizes, arm: str, question: str) -> str:
     axes.axhline(1, color=GREY, lw=0.8, ls=":")
     axes.loglog()
     # Beside each other, so that intervals of one size can be told apart.
-    shifts = 2 ** np.linspace(-0.12, 0.12, len(found.cells))
+    shifts = 2 ** (0.12 * (np.arange(len(found.cells)) - (len(found.cells) - 1) / 2))
     for (cell, own), colour, shift in zip(
         found.cells.items(), cycle(len(found.cells)), shifts, strict=True
     ):

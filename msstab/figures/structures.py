@@ -58,8 +58,7 @@ def structure_predictions(found: Structured) -> Picture:
         for axes, own in zip(grid, rows.values(), strict=True):
             axes.loglog(own.placebo, own.observed, "x", color=GREY, ms=3, mew=0.7)
             axes.loglog(own.predicted, own.observed, "o", color=BLUE, ms=2.5, alpha=0.6)
-        for axes in grid:
-            identity(axes)
+        _identities(grid)
         figure.supxlabel("predicted output variance", fontsize=11)
         figure.supylabel("observed output variance", fontsize=11)
         said = "; ".join(
@@ -135,8 +134,9 @@ def frozen_errors(found: Structured) -> Picture:
                 own.predicted, own.observed, "o", color=BLUE, ms=3, alpha=0.6,
                 label="theory of frozen errors",
             )  # fmt: skip
-        for axes in grid:
-            identity(axes)
+        _identities(grid)
+        for axis in (grid[0].xaxis, grid[0].yaxis):
+            ratio_ticks(axis)
         handles, labels = grid[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper left", ncols=2)
         figure.supxlabel("predicted output variance", fontsize=11)
@@ -206,6 +206,15 @@ def _draw_cell(axes: Axes, column: int, row: int, e: effects.Effect, differs: bo
     weight = "bold" if differs else "normal"
     axes.text(column, row - 0.03, f"{change:+.0f}%", ha="center", va="bottom", weight=weight)
     axes.text(column, row + 0.03, f"{low:+.0f} to {high:+.0f}", ha="center", va="top", fontsize=9.5)
+
+
+def _identities(grid: list[Axes]) -> None:
+    """Draw equality into panels of equal scales, which one line after the other would widen."""
+    limits = grid[0].get_xlim(), grid[0].get_ylim()
+    for axes in grid:
+        identity(axes)
+    grid[0].set_xlim(limits[0])
+    grid[0].set_ylim(limits[1])
 
 
 def _name_rows(axes: Axes, names: list[str]) -> None:

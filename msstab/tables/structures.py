@@ -71,15 +71,16 @@ def structure_benefits(found: Structured) -> pd.DataFrame:
 
 def frozen_errors(found: Structured) -> pd.DataFrame:
     """Frozen errors beside fresh ones of the same size: what they cost, and which theory holds."""
-    agreed = structured.predictions(found)
+    agreed, cost = structured.predictions(found), structured.freezing(found)
+    adjusted = effects.holm(cost)
     rows = []
-    for fresh, e in structured.freezing(found).items():
+    for fresh, e in cost.items():
         own = agreed[f"{fresh}{structures.FROZEN}"]
         rows.append(
             {
                 "Structure": fresh,
                 f"{BASELINE.capitalize()}'s error, frozen over fresh": _factor(e),
-                "p": _bare(e.p),
+                "p, Holm": _bare(adjusted[fresh]),
                 "Log-rmse of the theory of frozen errors": number(own["predicted"].log_rmse, 2),
                 "Of the theory of fresh noise": number(own["white"].log_rmse, 2),
                 "Placebo's": number(own["placebo"].log_rmse, 2),
