@@ -4,9 +4,10 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import LogLocator
 
 from msstab import effects, structured, structures
-from msstab.figures.axes import cycle, identity, panels, ratio_ticks
+from msstab.figures.axes import cycle, identity, panels, plain_ticks, ratio_ticks
 from msstab.structured import BASELINE, Structured
 from msstab.svg import BLUE, GREY, INK, PAPER, VERMILLION, Picture, style
 from msstab.tables import spoken
@@ -136,7 +137,9 @@ def frozen_errors(found: Structured) -> Picture:
             )  # fmt: skip
         _identities(grid)
         for axis in (grid[0].xaxis, grid[0].yaxis):
-            ratio_ticks(axis)
+            plain_ticks(axis)
+            # Fewer than usual: small numbers are long.
+            axis.set_major_locator(LogLocator(subs=(1, 3)))
         handles, labels = grid[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper left", ncols=2)
         figure.supxlabel("predicted output variance", fontsize=11)
