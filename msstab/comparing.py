@@ -133,16 +133,17 @@ def _facts(report: Report) -> dict[Group, dict[str, Any]]:
     """Return what a report says, by group and quantity."""
     bench = report.bench_report
     found = paired(report)
-    decided = bench.comparison.outcome or verdict.decide(found).outcome.value
-    low, high = found.interval
+    judged = found.judged
+    decided = bench.comparison.outcome or verdict.decide(judged).outcome.value
+    low, high = judged.interval
     effects = {
         "pairs": found.n,
         "baseline's error": found.mean_baseline,
         "idea's error": found.mean_idea,
-        "effect, % of the baseline's error": found.percent(found.mean_difference),
-        "interval, from": found.percent(low),
-        "interval, to": found.percent(high),
-        "p value": found.p_value,
+        "effect, % of the baseline's error": 100 * judged.effect,
+        "interval, from": 100 * low,
+        "interval, to": 100 * high,
+        "p value": judged.p_value,
         "idea better in": found.wins,
     }
     verdicts = {
