@@ -24,5 +24,7 @@ PARTS: dict[str, Part] = {
 }
 """By the name of the notebook without its ending, such as `06_tracks`."""
 
-STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {}
+STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {
+    "07_sizes": lambda study: sizes.plan(study).values(),
+}
 """By the same names, the smaller studies that a chapter runs, so that a plan can count them."""
