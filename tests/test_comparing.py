@@ -100,5 +100,5 @@ def test_the_figure_shows_both_effects_and_stands_alone() -> None:
     text = svg.standalone(picture)
     root = ET.fromstring(text)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert "prefers-color-scheme:dark" in text
+    assert "@media (prefers-color-scheme:dark){:root{color:" in text
     assert "http" not in text.replace("http://www.w3.org/", "")
