@@ -54,7 +54,7 @@ def task(models: int, shape: Shape, cell: str, layers: int) -> Task:
         np.stack([rng.normal(size=(SEQUENCES, shape.length, 1)) for rng in streams])
     )
     orders = torch.as_tensor(np.stack([[rng.permutation(SEQUENCES)] for rng in streams]))
-    return Task(initial, inputs.float(), inputs[:, :, -1].float(), orders, shape.batch)
+    return Task(initial, inputs.float(), inputs[:, :, -1:].float(), orders, shape.batch)
 
 
 def ensemble(given: Task) -> Tensor:
@@ -83,7 +83,7 @@ def plain_loop(given: Task) -> Tensor:
         adam = torch.optim.Adam(tensors, lr=RATE)
         for chosen in torch.split(given.orders[model, 0], given.batch):
             states, _ = recurrent(given.inputs[model, chosen])
-            loss = nn.functional.mse_loss(linear(states[:, -1]), given.targets[model, chosen])
+            loss = nn.functional.mse_loss(linear(states[:, -1]), given.targets[model, chosen, 0])
             adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             adam.step()

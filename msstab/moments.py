@@ -1,5 +1,6 @@
 """Second moments of the deviation that noise causes, along the trajectories of networks."""
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -75,6 +76,14 @@ def second_moments(
     The linearised steps, which take longest, and the clean states after each (T, M, S, B)
     -> for each level (M, B, S, S).
     """
+    *_, last = moments_along(steps, states, noise, sigmas)
+    return last
+
+
+def moments_along(
+    steps: Iterable[Linearisation], states: Tensor, noise: Noise, sigmas: Sequence[float]
+) -> Iterator[list[Tensor]]:
+    """Yield what `second_moments` returns after each step: P_1, P_2, ..., P_T for each level."""
     _, models, size, batch = states.shape
     moments = [states.new_zeros(models, batch, size, size) for _ in sigmas]
     for step, state in zip(steps, _before(states), strict=True):
@@ -83,7 +92,27 @@ def second_moments(
             operators.propagate(noise.operator(step, sigma), moment, before)
             for sigma, moment in zip(sigmas, moments, strict=True)
         ]
-    return moments
+        yield moments
+
+
+def output_variances(
+    parameters: Parameters,
+    steps: Iterable[Linearisation],
+    states: Tensor,
+    noise: Noise,
+    sigmas: Sequence[float],
+    last: int = 1,
+) -> list[Tensor]:
+    """Return the variance of the outputs after the last K steps, summed: for each level (M, B).
+
+    `parameters` are those of the readout; the rest is as in `second_moments`. Source: theory page,
+    equation (34).
+    """
+    unread, found = len(states) - last, []
+    for step, moments in enumerate(moments_along(steps, states, noise, sigmas)):
+        if step >= unread:
+            found.append([output_variance(parameters, moment) for moment in moments])
+    return [functools.reduce(torch.add, by_level) for by_level in zip(*found, strict=True)]
 
 
 def growth_rate(steps: Iterable[Operator], settle: int = 0) -> Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from msstab import quantised
 from msstab.experiment import Progress
 from msstab.study import Study
 
@@ -16,7 +17,7 @@ class Part(Protocol):
         """`jobs` processes share the work; `progress(done, total)` is told of it."""
 
 
-PARTS: dict[str, Part] = {}
+PARTS: dict[str, Part] = {"09_quantisation": quantised.collect}
 """By the name of the notebook without its ending, such as `06_tracks`."""
 
 STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {}

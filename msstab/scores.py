@@ -1,6 +1,6 @@
 """Scores of one trained network: its errors with and without noise, and what predicts them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
 from msstab import cells, evaluation, mechanism, moments, spectral
-from msstab.cells import Parameters
+from msstab.cells import Linearisation, Parameters
 from msstab.noise import NOISES, Noise
 from msstab.study import Study
-from msstab.tracks import Data, Split
+from msstab.tracks import Data, Split, track
 
 DIVERGED = 100.0
 """A network whose error is more than so many times the constant forecast's has diverged."""
@@ -37,7 +37,7 @@ def score(
 
     `partner` is the network whose Jacobians make the placebo; `stream` gives the random numbers
     of a use. The validation error under noise, for choosing configurations, is not a number
-    unless `tuning`. Variances are averaged over the outputs, as errors are. Levels s of the
+    unless `tuning`. Variances are averaged over outputs and steps, as errors are. Levels s of the
     study's `sigma_grid` have scores named `noisy_mse@s`, `observed_variance@s` and
     `predicted_variance@s`.
 
@@ -51,10 +51,8 @@ def score(
     states, _ = cells.run(parameters, inputs)
     partner_states, _ = cells.run(partner, inputs)
     noisy, by_level = _under_noise(parameters, inputs, targets, states, study, stream)
-    outputs = targets.shape[1]
-    placebo = moments.forced_second_moment(
-        parameters, inputs, states, noise, sigma, (partner, partner_states)
-    )
+    of_partner = moments.linearisations(partner, inputs, partner_states)
+    placebo = _predicted(parameters, of_partner, states, targets, noise, [sigma])[0]
     errors = {
         "validation_mse": _error(parameters, data.validation),
         "test_mse": _error(parameters, data.test),
@@ -82,17 +80,19 @@ def score(
         **errors,
         **noisy,
         **by_level,
-        "placebo_variance": float(moments.output_variance(parameters, placebo).mean() / outputs),
+        "placebo_variance": placebo,
         "growth_rate": growth_rate(parameters, inputs, states, noise, sigma),
         "radius": radius(parameters, inputs, states, noise, sigma),
         "proxy_radius": float(mechanism.proxy_radius(parameters, inputs, states, sigma)),
     }
     if diverged:
         found |= forecast
+    autonomous = track(study.track).autonomous
+    persistence = evaluation.persistence_error(data.test) if autonomous else np.nan
     return {
         **found,
         "constant_mse": evaluation.constant_error(data, data.test),
-        "persistence_mse": evaluation.persistence_error(data.test),
+        "persistence_mse": persistence,
         "ridge_mse": evaluation.ridge_error(data, data.test),
         "diverged": float(diverged),
     }
@@ -150,11 +150,11 @@ def _under_noise(
     noise = NOISES[study.noise]
     levels = (study.sigma_test, *(s for s in study.sigma_grid if s != study.sigma_test))
     steps = moments.linearisations(parameters, inputs, states)
-    predicted = moments.second_moments(steps, states, noise, levels)
+    predicted = _predicted(parameters, steps, states, targets, noise, levels)
     outputs = targets.shape[1]
     grid: dict[str, float] = {}
     first: dict[str, float] = {}
-    for level, moment in zip(levels, predicted, strict=True):
+    for level, variance in zip(levels, predicted, strict=True):
         # The levels beside the test's have fewer draws, but the same: common random numbers.
         draws = _fewer(study) if first else study.draws
         run = evaluation.noisy_run(
@@ -163,14 +163,26 @@ def _under_noise(
         scores = {
             "noisy_mse": float(run.squared_error),
             "observed_variance": float(run.output_variance / outputs),
-            "predicted_variance": float(
-                moments.output_variance(parameters, moment).mean() / outputs
-            ),
+            "predicted_variance": variance,
         }
         if level in study.sigma_grid:
             grid |= {f"{name}@{level:g}": value for name, value in scores.items()}
         first = first or {**scores, "power_ratio": float(mechanism.power_ratio(run.power))}
     return first, grid
+
+
+def _predicted(
+    parameters: Parameters,
+    steps: Iterable[Linearisation],
+    states: Tensor,
+    targets: Tensor,
+    noise: Noise,
+    levels: Sequence[float],
+) -> list[float]:
+    """Return the predicted variance of an output for each level, mean over the steps that count."""
+    last = cells.output_steps(parameters, targets)
+    found = moments.output_variances(parameters, steps, states, noise, levels, last)
+    return [float(variance.mean() / targets.shape[1]) for variance in found]
 
 
 def _error(parameters: Parameters, split: Split) -> float:

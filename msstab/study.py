@@ -20,6 +20,9 @@ OPENERS: dict[str, Callable[[str], bool]] = {}
 Returns whether the name is of that form; raises ValueError where it cannot be used.
 """
 
+CHECKS: list[Callable[["Study"], None]] = []
+"""What else must hold of a Study whose names are known; raises ValueError where it does not."""
+
 _KINDS = {
     "survey_arms": "arm",
     "survey_tracks": "track",
@@ -67,7 +70,7 @@ class Study(BaseModel):
     arms: tuple[str, ...] = Field(
         (
             *("baseline", "spectral_proxy", "lifted_radius", "moment_growth"),
-            *("moment_growth_closed", "output_variance", "noise_injection", "weight_decay"),
+            *("output_variance", "noise_injection", "weight_decay"),
             *("jacobian_norm", "gradient_flossing", "delta_iss", "pascanu_omega"),
         ),
         description="arms compared: the baseline, the one that is judged, others",
@@ -197,6 +200,8 @@ class Study(BaseModel):
             raise ValueError(
                 f"mechanism_sequences = {self.mechanism_sequences} exceeds n_test = {self.n_test}"
             )
+        for check in CHECKS:
+            check(self)
         return self
 
     @property
@@ -308,6 +313,11 @@ def declare(kind: str, name: str) -> None:
 def declare_opener(kind: str, opener: Callable[[str], bool]) -> None:
     """Let a Study name things of the reader's own; see `OPENERS`."""
     OPENERS[kind] = opener
+
+
+def declare_check(check: Callable[[Study], None]) -> None:
+    """Let a room refuse parameters that do not go together; see `CHECKS`."""
+    CHECKS.append(check)
 
 
 def _require_known(kind: str, name: str) -> None:

@@ -44,9 +44,9 @@ def train(
 ) -> Trained:
     """Train each model on its own data, in its own order, at its own learning rate and strength.
 
-    `inputs` (M, N, T, D), `targets` (M, N, O), `orders` (M, epochs, N) the sequence numbers in
+    `inputs` (M, N, T, D), `targets` (M, N, K, O), `orders` (M, epochs, N) the sequence numbers in
     the order of use, `learning_rates` and `strengths` (M,). The objective of a model is the mean
-    squared error of its last output plus strength times the arm's penalty, for which `noise`,
+    squared error of its last K outputs plus strength times the arm's penalty, for which `noise`,
     `sigma`, `target` and `streams` are meant (see `arms.Step`). A model's result
     depends on nothing but its own data; one that diverges ends with values that are not finite
     and leaves the others alone. Runs on one thread, the fastest for matrices of this size.
@@ -54,7 +54,8 @@ def train(
     models, _, n_sequences = orders.shape
     if strengths is None:
         strengths = torch.zeros_like(learning_rates)
-    if models == 1 and arm is not None:
+    steps = targets.shape[2]
+    if models == 1 and (arm is not None or steps > 1):
         # Sums over one of several dimensions, as in the gradient of whatever is broadcast, add up
         # in another order where the stack has one model only; so it is trained with a copy.
         twice = [_twice(t) for t in (inputs, targets, orders, learning_rates)]
@@ -83,18 +84,18 @@ def train(
             for chosen in torch.split(order, batch, dim=1):
                 size = chosen.shape[1]
                 x = inputs[every_model, chosen].permute(2, 0, 3, 1)
-                y = targets[every_model, chosen].transpose(1, 2)
+                y = targets[every_model, chosen].flatten(2).transpose(1, 2)
                 if size not in workspaces:
                     room = cells.padded(size, parameters.hidden)
                     workspaces[size] = cells.workspace(x.shape[0], parameters, room)
                 space = workspaces[size]
                 if arm is None:
-                    outputs = cells.forecast(parameters, x, space)
+                    outputs = cells.forecast(parameters, x, space, steps=steps)
                 elif arm.run is not None:
-                    given = Forward(parameters, x, space, noise, sigma, strengths, streams)
+                    given = Forward(parameters, x, space, noise, sigma, strengths, streams, steps)
                     outputs = arm.run(given)
                 else:
-                    states, outputs = cells.run(parameters, x, space)
+                    states, outputs = cells.run(parameters, x, space, steps=steps)
                 objective = loss = (outputs - y).square().mean(dim=(1, 2))
                 if arm is not None and arm.penalise is not None:
                     step = Step(

@@ -16,7 +16,9 @@ from msstab.seeding import generator
 from msstab.study import Study
 from msstab.training import Trained
 
-ROOMS_OF_TRAINING = ("seeding", "tracks", "cells", "training", "trials")
+ROOMS_OF_TRAINING = ("seeding", "cells", "training", "trials")
+"""Code on which every trained network depends, besides that of its own track."""
+
 _ARM_ROOMS = (
     *ROOMS_OF_TRAINING,
     *("arms", "operators", "noise", "noisy", "reduced", "spectral", "moments"),
@@ -51,9 +53,10 @@ class Trial:
 
     @property
     def key(self) -> str:
-        """Name of the trained network: its parameters, the code that trains, the versions."""
+        """Name of the trained network: its parameters and data, the code, the versions."""
         rooms = ROOMS_OF_TRAINING if self.arm == "baseline" else _ARM_ROOMS
-        return key(asdict(self), rooms)
+        own = tracks.track(self.track)
+        return key([asdict(self), own.source_digest], (*rooms, *own.rooms))
 
 
 class Scoring(NamedTuple):
@@ -72,10 +75,13 @@ class Scoring(NamedTuple):
         return key([self.trial.key, self.partner.key, how], _SCORING_ROOMS)
 
 
-def draw_data(study: Study, purpose: str, seed: int) -> tracks.Data:
-    """Return the data of one seed; `purpose` is "tuning" or "confirmation"."""
+def draw_data(study: Study, purpose: str, seed: int, future: int = 0) -> tracks.Data:
+    """Return the data of one seed; `purpose` is "tuning" or "confirmation".
+
+    With `future`, the test sequences go on for so many steps, see `tracks.Split`.
+    """
     sizes = (study.n_train, study.n_validation, study.n_test)
-    return _data(study.track, study.study_seed, purpose, seed, sizes)
+    return _data(study.track, study.study_seed, purpose, seed, sizes, future)
 
 
 def _stream(trial: Trial, *use: str | int) -> np.random.Generator:
@@ -84,11 +90,16 @@ def _stream(trial: Trial, *use: str | int) -> np.random.Generator:
 
 @lru_cache(maxsize=64)
 def _data(
-    track: str, study_seed: int, purpose: str, seed: int, sizes: tuple[int, int, int]
+    track: str,
+    study_seed: int,
+    purpose: str,
+    seed: int,
+    sizes: tuple[int, int, int],
+    future: int = 0,
 ) -> tracks.Data:
     splits = ("train", "validation", "test")
     streams = [generator(study_seed, track, purpose, seed, split) for split in splits]
-    return tracks.track(track).generate(streams, sizes)
+    return tracks.track(track).generate(streams, sizes, future)
 
 
 def train_trials(trials: list[Trial], arm: Arm | None) -> int:
@@ -124,7 +135,7 @@ def _train_ensemble(trials: list[Trial], arm: Arm | None) -> Trained:
         [_stream(t, "weights") for t in trials],
         first.hidden,
         inputs.shape[3],
-        targets.shape[2],
+        targets.shape[3],
         cell=first.cell,
         layers=first.layers,
         gain=first.gain,

@@ -106,13 +106,14 @@ def step_of(
     sigma: float = 0.2,
     target: float = 1.0,
     inputs: Tensor | None = None,
+    steps: int = 1,
 ) -> Step:
     """What an arm sees at one step of these networks, on inputs and targets drawn alike."""
     models, _, n_inputs = parameters.weight_ih.shape
     dtype = parameters.weight_ih.dtype
     if inputs is None:
         inputs = normal(length, models, n_inputs, batch, dtype=dtype)
-    found, outputs = cells.run(parameters, inputs)
+    found, outputs = cells.run(parameters, inputs, steps=steps)
     targets = normal(*outputs.shape, seed=1, dtype=dtype)
     streams = [np.random.default_rng([2, model]) for model in range(models)]
     return Step(
@@ -123,7 +124,8 @@ def step_of(
 def of_models(step: Step, parameters: Parameters, chosen: list[int]) -> Step:
     """The same step for some of its models, whose streams begin anew."""
     inputs = step.inputs[:, chosen].contiguous()
-    states, outputs = cells.run(parameters, inputs)
+    steps = cells.output_steps(parameters, step.targets)
+    states, outputs = cells.run(parameters, inputs, steps=steps)
     return step._replace(
         parameters=parameters,
         inputs=inputs,

@@ -33,10 +33,12 @@ def gradients(parameters: Parameters, penalty: Tensor) -> list[Tensor]:
 
 @every_penalty
 @every_cell
-@pytest.mark.parametrize("hidden", [5, 8, 32])
-def test_a_models_penalty_does_not_depend_on_the_others(name: str, cell: str, hidden: int) -> None:
+@pytest.mark.parametrize(("hidden", "steps"), [(5, 1), (8, 1), (32, 1), (8, 3)])
+def test_a_models_penalty_does_not_depend_on_the_others(
+    name: str, cell: str, hidden: int, steps: int
+) -> None:
     parameters = networks(4, hidden, cell=cell, gain=2.0, dtype=torch.float32).require_grad()
-    step = step_of(parameters, target=OPEN)
+    step = step_of(parameters, target=OPEN, steps=steps)
     together = penalty_of(name, step)
     assert together.active.min() > 0
     whole = gradients(parameters, together.value)
@@ -65,8 +67,10 @@ def test_a_diverged_model_stays_so_and_alone(name: str, cell: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, arm in arms.ARMS.items() if arm is not None])
-@pytest.mark.parametrize("target", [1.0, OPEN])
-def test_training_gives_each_model_what_it_would_get_alone(name: str, target: float) -> None:
+@pytest.mark.parametrize(("target", "steps"), [(1.0, 1), (OPEN, 1), (OPEN, 6)])
+def test_training_gives_each_model_what_it_would_get_alone(
+    name: str, target: float, steps: int
+) -> None:
     """With one model that diverges, and a last batch of a single sequence."""
     models, sequences = 3, 9
     initial = networks(models, 5, gain=2.0, dtype=torch.float32)
@@ -85,7 +89,7 @@ def test_training_gives_each_model_what_it_would_get_alone(name: str, target: fl
         return training.train(
             initial.select(chosen),
             inputs[chosen],
-            inputs[chosen, :, -1],
+            inputs[chosen, :, -steps:],
             orders[chosen],
             rates[chosen],
             batch=4,

@@ -42,6 +42,7 @@ def forward(
     strengths: Sequence[float] = (1.0, 0.5, 0.25),
     seed: int = 0,
     first: int = 0,
+    steps: int = 1,
 ) -> Forward:
     """What the arm is given, with the streams of the models from `first` on."""
     length, models, _, batch = inputs.shape
@@ -53,6 +54,7 @@ def forward(
         sigma,
         torch.tensor(strengths, dtype=torch.float64),
         [np.random.default_rng([seed, model]) for model in range(first, first + models)],
+        steps,
     )
 
 
@@ -69,10 +71,11 @@ def drawn(given: Forward, numbers: int) -> Tensor:
 
 
 @every_structure
-def test_the_run_takes_noisy_steps_of_strength_times_sigma(structure: Noise) -> None:
+@pytest.mark.parametrize("steps", [1, 4])
+def test_the_run_takes_noisy_steps_of_strength_times_sigma(structure: Noise, steps: int) -> None:
     parameters = networks(3, 4, 2, gain=2.0).require_grad()
     inputs = normal(6, 3, 2, 5)
-    given = forward(parameters, inputs, structure)
+    given = forward(parameters, inputs, structure, steps=steps)
     outputs = noisy_run(given)
     numbers = drawn(
         forward(parameters, inputs), structure.state_numbers(4) + structure.weight_numbers(12)
@@ -81,6 +84,7 @@ def test_the_run_takes_noisy_steps_of_strength_times_sigma(structure: Noise) -> 
     for m, strength in enumerate((1.0, 0.5, 0.25)):
         own = parameters.select([m])
         state = torch.zeros(1, 4, 5, dtype=torch.float64)
+        states = []
         for t in range(6):
             normals = numbers[t, m]
             if t == 0:  # nothing acts on a state of zeros
@@ -88,7 +92,9 @@ def test_the_run_takes_noisy_steps_of_strength_times_sigma(structure: Noise) -> 
             else:
                 level = 0.4 * strength
                 state = noisy_step(own, state, inputs[t, [m]], structure, level, normals)
-        expected_outputs = cells.readout(own, state)
+            states.append(state)
+        readouts = [cells.readout(own, state) for state in states[-steps:]]
+        expected_outputs = torch.cat(readouts, dim=1)
         torch.testing.assert_close(outputs[[m]], expected_outputs, rtol=0, atol=1e-13)
         expected = torch.autograd.grad(expected_outputs.square().sum(), list(parameters))
         for gradient, oracle in zip(gradients, expected, strict=True):

@@ -26,16 +26,18 @@ def error_gradients(step: Step, m: int, sequence: int) -> list[Tensor]:
     for x in step.inputs[:, [m]]:
         state = cells.step(parameters.select([m]), state, x[:, :, [sequence]])
         states.append(state)
-    outputs = cells.readout(parameters.select([m]), state)
+    steps = cells.output_steps(parameters, step.targets)
+    outputs = torch.cat([cells.readout(parameters.select([m]), own) for own in states[-steps:]], 1)
     error = (outputs - step.targets[[m], :, sequence, None]).square().mean()
     return [g[0, :, 0] for g in torch.autograd.grad(error, states)]
 
 
 @every_cell
-def test_the_penalty_is_that_of_the_paper(cell: str) -> None:
+@pytest.mark.parametrize("steps", [1, 3, 7])
+def test_the_penalty_is_that_of_the_paper(cell: str, steps: int) -> None:
     parameters = networks(3, 4, 2, 2, cell=cell, gain=2.0)
-    value = once(step_of(parameters, length=7)).value
-    step = step_of(parameters, length=7)
+    value = once(step_of(parameters, length=7, steps=steps)).value
+    step = step_of(parameters, length=7, steps=steps)
     sequences = sample_sequences(step, 1)
     for m in range(3):
         gradients = error_gradients(step, m, int(sequences.drawn[m, 0]))
@@ -105,6 +107,14 @@ def test_the_size_of_the_error_does_not_matter(scale: float) -> None:
     parameters.weight_out.mul_(scale)
     parameters.bias_out.zero_()
     torch.testing.assert_close(once(step_of(parameters)).value, expected)
+
+
+@pytest.mark.parametrize("gain", [0.0, 1e-6, 1e6])
+def test_a_long_way_back_is_no_trouble_where_the_error_enters_at_every_step(gain: float) -> None:
+    parameters = networks(2, 4, cell="rnn", dtype=torch.float32)
+    parameters.weight_hh.mul_(gain)
+    value = once(step_of(parameters, length=40, steps=40)).value
+    assert torch.isfinite(value).all()
 
 
 def test_it_acts_now_and_then() -> None:

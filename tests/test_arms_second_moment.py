@@ -155,6 +155,30 @@ def test_output_variance_looks_at_a_window_before_the_last_step(
     assert float(penalty_of("output_variance", step).value) == pytest.approx(expected, rel=1e-12)
 
 
+def test_output_variance_is_the_mean_over_the_outputs_that_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Over all but those that come before a window has passed, each as if it were the last."""
+    monkeypatch.setattr(variance, "WINDOW", 3)
+    parameters = networks(2, 3, gain=1.8)
+    step = step_of(parameters, batch=1, length=7, steps=6)
+    alone = [
+        penalty_of(
+            "output_variance",
+            step._replace(
+                inputs=step.inputs[:end], states=step.states[:end], targets=step.targets[:, :1]
+            ),
+        ).value
+        for end in range(3, 8)
+    ]
+    seen = [penalty_of("output_variance", step).value for _ in range(200)]
+    for model in range(2):
+        values = {round(float(value[model]), 14) for value in seen}
+        assert values == {round(float(value[model]), 14) for value in alone}
+    mean, expected = torch.stack(seen).mean(0), torch.stack(alone).mean(0)
+    torch.testing.assert_close(mean, expected, rtol=0.1, atol=0)
+
+
 @every_noise
 def test_without_noise_no_output_varies(noise: str) -> None:
     step = step_of(networks(2, 3), noise=noise, sigma=0.0)

@@ -267,6 +267,29 @@ def test_a_forecast_is_the_run_without_its_states(cell: str, layers: int) -> Non
                 assert torch.equal(gradient, own)
 
 
+@every_network
+@pytest.mark.parametrize("disturbed", [False, True])
+@pytest.mark.parametrize("steps", [1, 2, 6])
+def test_several_outputs_are_the_readouts_of_the_last_states(
+    cell: str, layers: int, disturbed: bool, steps: int
+) -> None:
+    parameters = networks(2, 5, 2, 3, cell=cell, layers=layers).require_grad()
+    inputs = normal(6, 2, 2, 9)
+    factors = factors_of(parameters, inputs) if disturbed else None
+    states, outputs = cells.run(parameters, inputs, None, factors, steps)
+    forecast = cells.forecast(parameters, inputs, None, factors, steps)
+    expected = torch.cat([cells.readout(parameters, state) for state in states[-steps:]], dim=1)
+    assert cells.output_steps(parameters, outputs) == steps
+    weight = normal(*expected.shape, seed=3)
+    own = torch.autograd.grad((weight * expected).sum(), list(parameters), retain_graph=True)
+    for found in (outputs, forecast):
+        assert_close(found, expected)
+        for gradient, oracle in zip(
+            torch.autograd.grad((weight * found).sum(), list(parameters)), own, strict=True
+        ):
+            assert_close(gradient, oracle, 1e-12 * max(1.0, float(oracle.abs().max())))
+
+
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("later", [cells.run, cells.forecast])
 def test_a_pass_overwritten_by_a_later_one_cannot_be_differentiated(

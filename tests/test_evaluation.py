@@ -23,7 +23,7 @@ def split(n: int, seed: int, *, length: int = 3, outputs: int = 1) -> Split:
     inputs = rng.normal(size=(n, length, 2))
     mixing = np.random.default_rng(99).normal(size=(length * 2, outputs))
     targets = 0.7 + inputs.reshape(n, -1) @ mixing + 0.3 * rng.normal(size=(n, outputs))
-    return Split(inputs, targets)
+    return Split(inputs, targets[:, None])
 
 
 def data(n_train: int = 40) -> Data:
@@ -41,15 +41,16 @@ def simulate(
 # ---- the clean error
 
 
-@pytest.mark.parametrize(("n_outputs", "batch"), [(1, 16), (2, 7)])
-def test_the_error_is_that_of_torchs_forecasts(n_outputs: int, batch: int) -> None:
+@pytest.mark.parametrize(("n_outputs", "batch", "steps"), [(1, 16, 1), (2, 7, 1), (2, 7, 4)])
+def test_the_error_is_that_of_torchs_forecasts(n_outputs: int, batch: int, steps: int) -> None:
     parameters = networks(3, 5, 2, n_outputs)
-    inputs, targets = normal(6, 3, 2, batch), normal(3, n_outputs, batch, seed=1)
+    inputs, targets = normal(6, 3, 2, batch), normal(3, steps * n_outputs, batch, seed=1)
     found = evaluation.squared_error(parameters, inputs, targets)
     for model in range(3):
         gru, linear = modules(parameters, model)
-        forecasts = linear(gru(inputs[:, model].transpose(1, 2))[0][-1]).detach().numpy()
-        expected = np.mean((forecasts - targets[model].T.numpy()) ** 2)
+        forecasts = linear(gru(inputs[:, model].transpose(1, 2))[0][-steps:]).detach().numpy()
+        own = targets[model].numpy().reshape(steps, n_outputs, batch).transpose(0, 2, 1)
+        expected = np.mean((forecasts - own) ** 2)
         assert float(found[model]) == pytest.approx(expected, rel=1e-12)
 
 
@@ -68,7 +69,10 @@ def test_a_split_is_laid_out_for_one_model() -> None:
     assert inputs.dtype == targets.dtype == torch.float32
     assert inputs.is_contiguous()
     np.testing.assert_array_equal(inputs[2, 0, 1], given.inputs[:, 2, 1].astype(np.float32))
-    np.testing.assert_array_equal(targets[0, 1], given.targets[:, 1].astype(np.float32))
+    np.testing.assert_array_equal(targets[0, 1], given.targets[:, 0, 1].astype(np.float32))
+    several = Split(given.inputs, np.arange(24.0).reshape(4, 3, 2))
+    _, targets = evaluation.stack(several, torch.zeros(1))
+    np.testing.assert_array_equal(targets[0, :, 1], [6, 7, 8, 9, 10, 11])
 
 
 # ---- with noise
@@ -169,7 +173,7 @@ def test_the_constant_forecast_is_the_training_mean() -> None:
 def test_persistence_forecasts_the_last_input() -> None:
     inputs = np.arange(12.0).reshape(2, 3, 2)
     targets = np.array([[4.0, 7.0], [10.0, 8.0]])
-    assert evaluation.persistence_error(Split(inputs, targets)) == (0 + 4 + 0 + 9) / 4
+    assert evaluation.persistence_error(Split(inputs, targets[:, None])) == (0 + 4 + 0 + 9) / 4
     assert np.isnan(evaluation.persistence_error(split(5, 0)))
 
 
@@ -178,8 +182,8 @@ def least_squares(train: Split, test: Split) -> float:
         rows: Array = np.c_[part.inputs.reshape(len(part.inputs), -1), np.ones(len(part.inputs))]
         return rows
 
-    coefficients = np.linalg.lstsq(design(train), train.targets, rcond=None)[0]
-    return float(np.mean((design(test) @ coefficients - test.targets) ** 2))
+    coefficients = np.linalg.lstsq(design(train), train.targets[:, 0], rcond=None)[0]
+    return float(np.mean((design(test) @ coefficients - test.targets[:, 0]) ** 2))
 
 
 def test_ridge_without_penalty_is_least_squares() -> None:
@@ -207,3 +211,48 @@ def test_ridge_chooses_its_penalty_on_validation_data() -> None:
         assert evaluation.ridge_error(where, where.test, penalties) == expected
     test = [evaluation.ridge_error(misleading, misleading.test, (p,)) for p in penalties]
     assert int(np.argmin(test)) != best
+
+
+def test_with_targets_at_every_step_the_linear_forecast_is_a_finite_impulse_response() -> None:
+    """What answers to the last few inputs is forecast exactly, what remembers longer is not."""
+    rng = np.random.default_rng(0)
+    response = rng.normal(size=(evaluation.LAGS + 8, 2))
+
+    def answered(n: int, length: int) -> Split:
+        inputs = rng.normal(size=(n, 50, 2))
+        targets = np.zeros((n, 50, 1))
+        for lag in range(length):
+            targets[:, lag:, 0] += inputs[:, : 50 - lag] @ response[lag]
+        return Split(inputs, 3 + targets)
+
+    for length, exact in ((evaluation.LAGS, True), (evaluation.LAGS + 8, False)):
+        given = Data(answered(60, length), answered(20, length), answered(20, length))
+        error = evaluation.ridge_error(given, given.test, (1e-9,))
+        assert (error < 1e-12) == exact
+    late = [Split(part.inputs, part.targets[:, -4:]) for part in given]
+    rows = [
+        (np.r_[s.inputs[k, t - 31 : t + 1].ravel(), 1], s.targets[k, t - 46, 0])
+        for s in late
+        for k in range(len(s.inputs))
+        for t in range(46, 50)
+    ]
+    design, wanted = (np.array(part) for part in zip(*rows, strict=True))
+    fit = np.linalg.lstsq(design[:240], wanted[:240], rcond=None)[0]
+    expected = np.mean((design[-80:] @ fit - wanted[-80:]) ** 2)
+    found = evaluation.ridge_error(Data(*late), late[2], (1e-9,))
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+@every_network
+def test_what_noise_does_to_several_outputs_adds_up_over_the_steps(cell: str, layers: int) -> None:
+    """The same noise as in shorter runs, of which each ends with one of the steps."""
+    parameters = networks(1, 5, 2, 2, cell=cell, layers=layers, gain=1.5)
+    inputs, targets = normal(6, 1, 2, 7), normal(1, 3 * 2, 7, seed=1)
+    together = simulate(parameters, inputs, targets, 0.3)
+    apart = [
+        simulate(parameters, inputs[: 4 + k], targets[:, 2 * k : 2 * k + 2], 0.3) for k in range(3)
+    ]
+    variance = sum(float(run.output_variance) for run in apart)
+    assert float(together.output_variance) == pytest.approx(variance, rel=1e-10)
+    error = np.mean([float(run.squared_error) for run in apart])
+    assert float(together.squared_error) == pytest.approx(error, rel=1e-10)

@@ -209,9 +209,11 @@ def test_scores_are_those_of_the_trained_network_in_torchs_modules(warm: Path) -
             gru, linear = modules(network.parameters)
             data = trials.draw_data(TINY, "confirmation", seed)
             errors = []
-            for inputs, targets in (data.validation, data.test):
+            for inputs, targets, _ in (data.validation, data.test):
                 states, _ = gru(torch.as_tensor(inputs.transpose(1, 0, 2), dtype=torch.float32))
-                errors.append(float(np.mean((linear(states[-1]).detach().numpy() - targets) ** 2)))
+                errors.append(
+                    float(np.mean((linear(states[-1]).detach().numpy() - targets[:, 0]) ** 2))
+                )
             assert [row.validation_mse, row.test_mse] == pytest.approx(errors, rel=1e-5)
             assert row.train_mse == network.losses[0, -1]
             assert row.hinge_active == network.active.mean()
@@ -241,9 +243,9 @@ def test_another_cell_is_trained_and_scored_as_itself(cell: str, layers: int) ->
             network = experiment.trained(studied, found.chosen[arm], arm, "selected", seed)
             assert (network.parameters.cell, network.parameters.layers) == (cell, layers)
             recurrent, linear = modules(network.parameters)
-            inputs, targets = trials.draw_data(studied, "confirmation", seed).test
+            inputs, targets, _ = trials.draw_data(studied, "confirmation", seed).test
             shown, _ = recurrent(torch.as_tensor(inputs.transpose(1, 0, 2), dtype=torch.float32))
-            error = np.mean((linear(shown[-1]).detach().numpy() - targets) ** 2)
+            error = np.mean((linear(shown[-1]).detach().numpy() - targets[:, 0]) ** 2)
             assert row.test_mse == pytest.approx(float(error), rel=1e-5)
     ran = found.table[found.table.role.isin(["selected", "untrained"])]
     assert (ran.observed_variance / ran.predicted_variance).between(0.8, 1.2).all()
@@ -288,9 +290,9 @@ def test_untrained_networks_are_scored_as_they_were_drawn(undisturbed: Experimen
         seed, gain = int(str(row.seed)), float(str(row.arm).removeprefix("untrained, gain "))
         weights = generator(0, "dynamics", "confirmation", seed, "weights")
         gru, linear = modules(cells.initial_parameters([weights], 4, 1, 1, gain=gain))
-        inputs, targets = trials.draw_data(TINY, "confirmation", seed).test
+        inputs, targets, _ = trials.draw_data(TINY, "confirmation", seed).test
         states, _ = gru(torch.as_tensor(inputs.transpose(1, 0, 2), dtype=torch.float32))
-        error = np.mean((linear(states[-1]).detach().numpy() - targets) ** 2)
+        error = np.mean((linear(states[-1]).detach().numpy() - targets[:, 0]) ** 2)
         assert row.test_mse == pytest.approx(error, rel=1e-5)
 
 
@@ -614,7 +616,13 @@ def test_a_damaged_entry_is_computed_anew(undisturbed: Experiment, warm: Path, k
 
 def test_every_parameter_of_a_trial_is_in_its_key() -> None:
     trial = experiment._trial(TINY, "spectral_proxy", Configuration(0.1, 1.0), "tuning", 0)
-    other: dict[str, Any] = {"learning_rate": 0.2, "strength": 0.5, "sigma": 0.3, "gain": 2.0}
+    other: dict[str, Any] = {
+        "track": "lorenz_state",
+        "learning_rate": 0.2,
+        "strength": 0.5,
+        "sigma": 0.3,
+        "gain": 2.0,
+    }
     keys = {trial.key}
     for field in dataclasses.fields(Trial):
         value = getattr(trial, field.name)
@@ -673,7 +681,10 @@ def files(*names: str) -> list[str]:
     return [path.relative_to(PACKAGE).as_posix().removesuffix(".py") for path in paths]
 
 
-TRAINING = files("seeding", "tracks", "cells", "training", "trials")
+TRAINING = files(
+    *("seeding", "tracks/registry", "tracks/simulation", "tracks/windows", "tracks/lorenz"),
+    *("cells", "training", "trials"),
+)
 PENALTIES = files("arms", "operators", "noise", "reduced", "spectral", "moments")
 SCORING = files("evaluation", "mechanism", "scores")
 

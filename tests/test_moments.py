@@ -411,3 +411,20 @@ def test_every_networks_closed_loop_feeds_the_readout_back(cell: str, layers: in
 
             expected = torch.func.jacrev(fed_back)(h[0, :, b])
             np.testing.assert_allclose(found.jacobian[0, b], expected, atol=1e-12)
+
+
+def test_several_outputs_vary_as_each_of_them_does() -> None:
+    parameters = networks(2, 4, 2, 2, gain=1.8)
+    inputs = normal(6, 2, 2, 3)
+    states, _ = cells.run(parameters, inputs)
+    steps = list(moments.linearisations(parameters, inputs, states))
+    found = moments.output_variances(parameters, steps, states, UNIT, (0.1, 0.3), last=4)
+    for level, own in zip((0.1, 0.3), found, strict=True):
+        expected = sum(
+            moments.output_variance(
+                parameters,
+                moments.forced_second_moment(parameters, inputs[:t], states[:t], UNIT, level),
+            )
+            for t in range(3, 7)
+        )
+        torch.testing.assert_close(own, expected, rtol=1e-10, atol=0)

@@ -5,7 +5,7 @@ import pytest
 import torch
 from plain import jacobian, networks, normal
 
-from msstab import cells, evaluation, experiment, scores, trials  # noqa: F401  (declares names)
+from msstab import cells, evaluation, experiment, moments, scores, trials  # noqa: F401  (names)
 from msstab.cells import Parameters
 from msstab.noise import NOISES
 from msstab.seeding import generator
@@ -75,6 +75,23 @@ def test_prediction_meets_observation_at_small_levels() -> None:
         assert observed == pytest.approx(predicted, rel=0.1)
     by_level = [found[f"observed_variance@{level:g}"] for level in LEVELS]
     assert (np.diff(by_level) > 0).all()
+
+
+def test_prediction_meets_observation_where_every_step_counts() -> None:
+    found = scored(track="duffing", draws=800, sigma_test=0.05, sigma_grid=(0.05,))
+    predicted, observed = found["predicted_variance"], found["observed_variance"]
+    assert observed == pytest.approx(predicted, rel=0.1)
+    # The last step alone varies otherwise than the mean over all.
+    study = Study(**{**STUDY, "track": "duffing"})
+    parameters, data = networks(1, 6, gain=1.5), trials.draw_data(study, "tuning", 0)
+    inputs = evaluation.stack(data.test, parameters.weight_ih)[0][..., :12]
+    states, _ = cells.run(parameters, inputs)
+    moment = moments.forced_second_moment(parameters, inputs, states, NOISES["unit"], 0.05)
+    last = float(moments.output_variance(parameters, moment).mean())
+    assert abs(last / predicted - 1) > 0.05
+    # What drives a system is no forecast of what it does.
+    assert np.isnan(found["persistence_mse"])
+    assert np.isfinite(found["ridge_mse"])
 
 
 def test_the_validation_error_under_noise_has_its_own_sequences_and_noise() -> None:

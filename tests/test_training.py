@@ -65,6 +65,7 @@ def task(
     epochs: int,
     n_inputs: int = 1,
     n_outputs: int = 1,
+    steps: int = 1,
     cell: str = "gru",
     layers: int = 1,
     gain: float = 1.0,
@@ -72,7 +73,8 @@ def task(
     dtype: torch.dtype = torch.float32,
 ) -> Task:
     inputs = normal(models, n, length, n_inputs, seed=seed, dtype=dtype)
-    seen = inputs[:, :, -1].mean(-1, keepdim=True) * inputs[:, :, -2].mean(-1, keepdim=True)
+    shown = inputs.mean(-1, keepdim=True)
+    seen = shown[:, :, -steps:] * shown[:, :, -steps - 1 : -1]
     targets = seen + torch.arange(n_outputs, dtype=dtype)
     rng = np.random.default_rng(1)
     orders = [[rng.permutation(n) for _ in range(epochs)] for _ in range(models)]
@@ -101,7 +103,8 @@ def plain_loop(
         loss_sum = 0.0
         for chosen in torch.split(order, given.batch):
             found = states(recurrent, inputs[chosen].transpose(0, 1))
-            outputs = linear(found[-1, :, : linear.in_features])
+            steps = targets.shape[1]
+            outputs = linear(found[-steps:, :, : linear.in_features]).transpose(0, 1)
             loss = nn.functional.mse_loss(outputs, targets[chosen])
             loss_sum += loss.item() * len(chosen)
             if penalised:
@@ -158,6 +161,8 @@ SHAPES = [
     {"hidden": 5, "n": 50, "length": 7, "batch": 16, "epochs": 12, "n_inputs": 2},
     {"hidden": 8, "n": 50, "length": 7, "batch": 16, "epochs": 12, "n_outputs": 2},
     {"hidden": 32, "n": 40, "length": 24, "batch": 32, "epochs": 12},
+    # Targets after several steps.
+    {"hidden": 8, "n": 50, "length": 9, "batch": 16, "epochs": 12, "n_outputs": 2, "steps": 5},
 ]
 
 

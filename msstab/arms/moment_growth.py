@@ -31,14 +31,13 @@ def moment_growth(step: Step) -> Penalty:
     return _hinge(step, closed_loop=False)
 
 
-@arm(strengths=(0.0, 0.01, 0.1))
+@arm(strengths=(0.0, 0.01, 0.1), closed=True)
 @lazily(EVERY)
 def moment_growth_closed(step: Step) -> Penalty:
     """Hinge on the same growth rate with forecasts fed back as inputs.
 
-    With J_cl = J + J_x W_o in place of J; else as `moment_growth`.
-
-    Raises ValueError on a track whose outputs are not its inputs.
+    With J_cl = J + J_x W_o in place of J; else as `moment_growth`. For tracks that forecast their
+    next input.
     """
     return _hinge(step, closed_loop=True)
 

@@ -11,7 +11,7 @@ from msstab.noisy import noisy_step, normal_numbers
 def noisy_run(given: Forward) -> Tensor:
     """No penalty, but a training run under the noise itself, at strength times the assumed level.
 
-    Returns outputs (M, O, B), differentiable in the parameters. The noise is fresh at every call,
+    Returns outputs (M, KO, B), differentiable in the parameters. The noise is fresh at every call,
     from each model's own stream. Source: Lim et al., "Noisy recurrent neural networks" (2021),
     where the noise has the structure that the Study assumes.
     """
@@ -24,7 +24,7 @@ def noisy_run(given: Forward) -> Tensor:
     factors = noise.factor(normal, level, size)
     if factors is not None:
         factors = factors.expand(*factors.shape[:2], size, -1)
-    return cells.forecast(parameters, given.inputs, given.space, factors)
+    return cells.forecast(parameters, given.inputs, given.space, factors, given.steps)
 
 
 def _stepwise(given: Forward, level: Tensor, normal: Tensor) -> Tensor:
@@ -32,9 +32,12 @@ def _stepwise(given: Forward, level: Tensor, normal: Tensor) -> Tensor:
     parameters, batch = given.parameters, given.inputs.shape[-1]
     inputs, normal = (cells.pad(part, parameters.hidden) for part in (given.inputs, normal))
     state = inputs.new_zeros(inputs.shape[1], parameters.state_size, inputs.shape[-1])
+    states = []
     for x, own in zip(inputs, normal, strict=True):
         state = noisy_step(parameters, state, x, given.noise, level, own)
-    return cells.readout(parameters, state)[..., :batch]
+        states.append(state)
+    outputs = [cells.readout(parameters, state) for state in states[-given.steps :]]
+    return torch.cat(outputs, dim=1)[..., :batch]
 
 
 def _standard_normal(given: Forward, numbers: int) -> Tensor:

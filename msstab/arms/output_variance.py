@@ -2,7 +2,7 @@
 
 import torch
 
-from msstab import operators
+from msstab import cells, operators
 from msstab.arms.registry import Penalty, Step, arm
 from msstab.arms.sampling import sample_sequences
 from msstab.arms.trajectory import operators_along
@@ -16,10 +16,12 @@ def output_variance(step: Step) -> Penalty:
     """The output's variance under noise of the last few steps, as the theory predicts it.
 
     E[tr W_o P_T W_o^T], with P' = L_t(P) + Q_t from P = 0 before the last `WINDOW` steps. The
-    expectation is over sampled sequences. Gradients flow through Jacobians and states into
-    the parameters. There is no hinge. Source: theory page, equation (41).
+    expectation is over sampled sequences, and over the outputs that count if these are several,
+    but for those that come before `WINDOW` steps have passed. Gradients flow through Jacobians and
+    states into the parameters. There is no hinge. Source: theory page, equation (41).
     """
-    drawn = sample_sequences(step, SEQUENCES, WINDOW)
+    ends = cells.output_steps(step.parameters, step.targets)
+    drawn = sample_sequences(step, SEQUENCES, WINDOW, ends)
     along = operators_along(step, drawn)
     _, models, size, count = drawn.states.shape
     room = along[0].jacobian.shape[-1] - size

@@ -6,7 +6,7 @@ import inspect
 import itertools
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,8 @@ from torch import Tensor
 
 from msstab.cells import Parameters, Workspace
 from msstab.noise import Noise
-from msstab.study import declare, declare_opener, nearest
+from msstab.study import Study, declare, declare_check, declare_opener, nearest
+from msstab.tracks import TRACKS
 
 N_STRENGTHS = 3
 """Strengths of a default grid, the same for all arms, so that their tuning budgets are equal."""
@@ -24,10 +25,10 @@ N_STRENGTHS = 3
 class Step(NamedTuple):
     """What an arm sees at one optimiser step of M models.
 
-    `inputs` (T, M, D, B), `targets` (M, O, B), and the `states` (T, M, S, B) and `outputs`
-    (M, O, B) of the clean run, both differentiable in `parameters`; the `noise` structure and its
-    level `sigma` that the arm may assume; `target` where a hinge opens; a random stream for each
-    model; and `memory`, which the arm may fill and finds again at the next step.
+    `inputs` (T, M, D, B), `targets` (M, KO, B) of the last K steps, and the `states` (T, M, S, B)
+    and `outputs` (M, KO, B) of the clean run, both differentiable in `parameters`; the `noise`
+    structure and its level `sigma` that the arm may assume; `target` where a hinge opens; a random
+    stream for each model; and `memory`, which the arm may fill and finds again at the next step.
     """
 
     parameters: Parameters
@@ -55,7 +56,8 @@ class Penalty(NamedTuple):
 class Forward(NamedTuple):
     """What an arm that replaces the training run itself is given: see `Step`.
 
-    `strengths` (M,); `space` is memory for whole sequences of these shapes, a workspace a layer.
+    `strengths` (M,); `space` is memory for whole sequences of these shapes, a workspace a layer;
+    `steps` K, the last ones whose outputs count.
     """
 
     parameters: Parameters
@@ -65,6 +67,7 @@ class Forward(NamedTuple):
     sigma: float
     strengths: Tensor
     streams: Sequence[np.random.Generator]
+    steps: int = 1
 
 
 Penalise = Callable[[Step], Penalty]
@@ -72,10 +75,11 @@ Penalise = Callable[[Step], Penalty]
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to train: a penalty added to the loss, or a `run` to outputs (M, O, B) of its own.
+    """One way to train: a penalty added to the loss, or a `run` to outputs (M, KO, B) of its own.
 
-    `strengths` is the grid that tuning tries unless a Study names its own. `source` identifies
-    the code of an arm that is not part of the package.
+    `strengths` is the grid that tuning tries unless a Study names its own. `closed` says that
+    forecasts are fed back as inputs, which not every track allows. `source` identifies the code of
+    an arm that is not part of the package.
     """
 
     name: str
@@ -83,6 +87,7 @@ class Arm:
     penalise: Penalise | None = None
     run: Callable[[Forward], Tensor] | None = None
     source: str = field(default="", repr=False)
+    closed: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a grid that would tune this arm more or less than the others."""
@@ -111,15 +116,16 @@ ARMS: dict[str, Arm | None] = {"baseline": None}
 declare("arm", "baseline")
 
 
-def arm(*, strengths: tuple[float, ...]) -> Callable[[Penalise], Arm]:
+def arm(*, strengths: tuple[float, ...], closed: bool = False) -> Callable[[Penalise], Arm]:
     """Register a function from a Step to a Penalty as an arm of the same name (a decorator).
 
-    `strengths` are those that tuning tries by default: 0, and two more.
+    `strengths` are those that tuning tries by default: 0, and two more; `closed` as in `Arm`.
     Raises ValueError for another number, or for the name of one of the package's own arms.
     """
 
     def register(function: Penalise) -> Arm:
-        made = Arm(function.__name__, strengths, penalise=function, source=_source(function))
+        name, source = function.__name__, _source(function)
+        made = Arm(name, strengths, penalise=function, source=source, closed=closed)
         # A file opened by `FILE.py:FUNCTION` is no module that other names could be looked up in.
         return add(made) if function.__module__ in sys.modules else made
 
@@ -166,7 +172,7 @@ def _open(name: str) -> bool:
         raise ValueError(f"no arm {function} in {path}; {nearest(function, found)}")
     source = hashlib.sha256(file.read_bytes()).hexdigest()
     own = found[function]
-    ARMS[name] = Arm(name, own.strengths, own.penalise, own.run, source)
+    ARMS[name] = replace(own, name=name, source=source)
     return True
 
 
@@ -180,6 +186,22 @@ def _nearest_file(path: str) -> Path:
         if (folder / path).is_file():
             return folder / path
     raise ValueError(f"there is no file {path} here")
+
+
+def _require_closed_loop(study: Study) -> None:
+    """Refuse an arm that feeds forecasts back on a track whose forecasts are no next inputs."""
+    learned = TRACKS.get(study.track)
+    for name in study.arms:
+        own = ARMS.get(name)
+        if own and own.closed and learned and not learned.closed:
+            raise ValueError(
+                f"arm {name} feeds forecasts back as the next inputs, but track {study.track} "
+                "does not forecast its next input; leave the arm out, or take one of the tracks "
+                f"{', '.join(known for known, made in TRACKS.items() if made.closed)}"
+            )
+
+
+declare_check(_require_closed_loop)
 
 
 def _source(function: Penalise) -> str:

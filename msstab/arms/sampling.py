@@ -55,15 +55,19 @@ def sample_states(step: Step, count: int) -> Samples:
     return Samples(before.mT.contiguous(), inputs.mT.contiguous())
 
 
-def sample_sequences(step: Step, count: int, window: int | None = None) -> Sequences:
-    """Draw `count` sequences for each model, or all if fewer, and return their last W steps.
+def sample_sequences(step: Step, count: int, window: int | None = None, ends: int = 1) -> Sequences:
+    """Draw `count` sequences for each model, or all if fewer, and return W steps of each.
 
-    `window` W; None, or more steps than there are, stands for all of them.
+    `window` W; None, or more steps than there are, stands for all of them. They are the last ones,
+    or with `ends` end with one that is drawn among so many last ones that have W - 1 before them.
     """
     length, models, _, batch = step.inputs.shape
     window = length if window is None else min(window, length)
     drawn = _draw(step.streams, batch, count).to(step.inputs.device)
     every = torch.arange(models, device=drawn.device)[:, None]
+    ends = min(ends, length - window + 1)
+    if ends > 1:
+        return _ending_anywhere(step, drawn, window, ends)
 
     def chosen(tensor: Tensor, start: int) -> Tensor:
         return tensor[start:, every, :, drawn].permute(2, 0, 3, 1).contiguous()
@@ -75,6 +79,23 @@ def sample_sequences(step: Step, count: int, window: int | None = None) -> Seque
         states = chosen(step.states, 0)
         run = torch.cat([torch.zeros_like(states[:1]), states])
     return Sequences(run[:-1], inputs, run[1:], drawn)
+
+
+def _ending_anywhere(step: Step, drawn: Tensor, window: int, ends: int) -> Sequences:
+    """Return W steps of the sequences drawn, each ending with one of the last `ends` steps."""
+    length, models, _, _ = step.inputs.shape
+    count = drawn.shape[1]
+    before_end = np.stack([rng.integers(ends, size=count) for rng in step.streams])
+    start = length - window - torch.as_tensor(before_end).to(drawn.device)
+    times = start + torch.arange(window, device=drawn.device)[:, None, None]
+    every = torch.arange(models, device=drawn.device)[:, None]
+
+    def chosen(tensor: Tensor, at: Tensor) -> Tensor:
+        return tensor[at.clamp_min(0), every, :, drawn].transpose(2, 3).contiguous()
+
+    before = chosen(step.states, times - 1)
+    before = torch.where((times > 0)[:, :, None], before, torch.zeros_like(before))
+    return Sequences(before, chosen(step.inputs, times), chosen(step.states, times), drawn)
 
 
 def _draw(streams: Sequence[np.random.Generator], among: int, count: int) -> Tensor:

@@ -4,7 +4,8 @@ Layout: models first, batch last. A state is (M, S, B), a sequence of inputs (T,
 that every product is one batched matrix product and every elementwise operation runs over
 contiguous memory. A model's numbers do not depend on how many others share its stack. S, the
 rows of a state, is the number of hidden units H, and 2H for a cell that remembers more than it
-shows: the hidden units come first, then the rest.
+shows: the hidden units come first, then the rest. Outputs are (M, KO, B): the O outputs after each
+of the last K steps, step by step, K being 1 for a forecast from a whole sequence.
 
 Networks of L layers, as torch's `num_layers`, have L times as many rows: the hidden units of all
 layers, those of the top layer first, then the memory of all layers in the same order. So the
@@ -13,7 +14,16 @@ else goes through the layers (recurrent pre-activations, their disturbances) has
 """
 
 from msstab.cells import gru, lstm, rnn  # noqa: F401  (each adds its cell)
-from msstab.cells.ensemble import forecast, jacobian, linearise, readout, run, step, workspace
+from msstab.cells.ensemble import (
+    forecast,
+    jacobian,
+    linearise,
+    output_steps,
+    readout,
+    run,
+    step,
+    workspace,
+)
 from msstab.cells.layout import (
     CELLS,
     TENSORS,
@@ -42,6 +52,7 @@ __all__ = [
     "jacobian",
     "linearise",
     "named",
+    "output_steps",
     "pad",
     "padded",
     "readout",

@@ -46,6 +46,11 @@ def readout(parameters: Parameters, state: Tensor) -> Tensor:
     return torch.baddbmm(parameters.bias_out[:, :, None], parameters.weight_out, shown)
 
 
+def output_steps(parameters: Parameters, targets: Tensor) -> int:
+    """Return for how many steps K there are targets (M, KO, B)."""
+    return targets.shape[1] // parameters.weight_out.shape[1]
+
+
 def workspace(length: int, parameters: Parameters, batch: int) -> tuple[Workspace, ...]:
     """Make the memory for sequences of this length, with the batch rounded up by `padded`.
 
@@ -60,16 +65,17 @@ def run(
     inputs: Tensor,
     space: tuple[Workspace, ...] | None = None,
     factors: Tensor | None = None,
+    steps: int = 1,
 ) -> tuple[Tensor, Tensor]:
     """Run every model over its sequences from a zero state, one layer after the other.
 
     Inputs (T, M, D, B) -> the states after each step (T, M, S, B) and the readout of the last
-    one (M, O, B), differentiable in parameters and inputs. A workspace `space`, made for these
-    shapes with B rounded up by `padded`, saves allocating memory at every call. The state before
-    each step is multiplied by `factors` (T, M, S, B), constants, as multiplicative noise does; the
-    first ones meet a state of zeros.
+    `steps` K of them (M, KO, B), step by step, differentiable in parameters and inputs. A
+    workspace `space`, made for these shapes with B rounded up by `padded`, saves allocating memory
+    at every call. The state before each step is multiplied by `factors` (T, M, S, B), constants,
+    as multiplicative noise does; the first ones meet a state of zeros.
     """
-    layers, outputs = _pass(parameters, inputs, space, factors, keep=True)
+    layers, outputs = _pass(parameters, inputs, space, factors, steps, keep=True)
     return _cut(stack.together(parameters, layers), inputs.shape[-1]), outputs
 
 
@@ -78,9 +84,10 @@ def forecast(
     inputs: Tensor,
     space: tuple[Workspace, ...] | None = None,
     factors: Tensor | None = None,
+    steps: int = 1,
 ) -> Tensor:
     """Return the outputs of `run` alone, which saves the memory and the time for the states."""
-    return _pass(parameters, inputs, space, factors, keep=False)[1]
+    return _pass(parameters, inputs, space, factors, steps, keep=False)[1]
 
 
 def _pass(
@@ -88,10 +95,11 @@ def _pass(
     inputs: Tensor,
     space: tuple[Workspace, ...] | None,
     factors: Tensor | None,
+    steps: int,
     *,
     keep: bool,
 ) -> tuple[list[Tensor], Tensor]:
-    """Return each layer's states, from the bottom, padded, and the readout of the last one."""
+    """Return each layer's states, from the bottom, padded, and the readout of the last ones."""
     length, _, _, batch = inputs.shape
     inputs = pad(inputs, parameters.hidden)
     if space is None:
@@ -104,11 +112,20 @@ def _pass(
     layers = []
     for index, own in enumerate(space):
         weights = list(parameters.layer(index))[:4]
-        own.multiply(by_layer[index], keep=keep or index + 1 < len(space))
+        own.multiply(by_layer[index], keep=keep or steps > 1 or index + 1 < len(space))
         states, last = _Sequence.apply(own, keep, inputs, *weights)  # type: ignore[no-untyped-call]
         layers.append(states)
         inputs = states[:, :, : parameters.hidden]
-    return layers, _cut(readout(parameters, last), batch)
+    outputs = readout(parameters, last) if steps == 1 else _readouts(parameters, inputs[-steps:])
+    return layers, _cut(outputs, batch)
+
+
+def _readouts(parameters: Parameters, shown: Tensor) -> Tensor:
+    """Return the readout of hidden units (K, M, H, B) as (M, KO, B), in one product."""
+    steps, _, _, batch = shown.shape
+    columns = shown.permute(1, 2, 0, 3).flatten(2)
+    outputs = torch.baddbmm(parameters.bias_out[:, :, None], parameters.weight_out, columns)
+    return outputs.view(*outputs.shape[:2], steps, batch).transpose(1, 2).flatten(1, 2)
 
 
 def _cut(tensor: Tensor, batch: int) -> Tensor:

@@ -15,6 +15,7 @@ from msstab.evidence.bayes import (
 from msstab.evidence.bootstrap import bootstrap_interval
 from msstab.evidence.budgets import expected_best
 from msstab.evidence.equivalence import equivalence_p, improvement_p, log_margin
+from msstab.evidence.judged import Judged, Scale
 from msstab.evidence.leave_one_out import sign_flip_leave_one_out
 from msstab.evidence.multiplicity import holm
 from msstab.evidence.pairs import Interval, log_ratios
@@ -38,9 +39,11 @@ __all__ = [
     "EXACT_PAIRS",
     "SCALE",
     "Interval",
+    "Judged",
     "PairedEvidence",
     "Practical",
     "RatioEvidence",
+    "Scale",
     "Sequential",
     "SignFlip",
     "bayes_factor",

@@ -12,6 +12,7 @@ from msstab.figures.mechanism import (
     signature,
 )
 from msstab.figures.planning import power_curve
+from msstab.figures.quantisation import rounded_errors, rounding_predictions
 from msstab.figures.solving import solvers
 from msstab.figures.training import (
     budget_curves,
@@ -39,6 +40,8 @@ __all__ = [
     "paired",
     "performance_profile",
     "power_curve",
+    "rounded_errors",
+    "rounding_predictions",
     "sequences",
     "signature",
     "solvers",

@@ -17,21 +17,28 @@ from msstab.tuning import Configuration
 
 
 def sequences(split: Split, horizon: int, *, shown: int = 4) -> Picture:
-    """Draw a few sequences of a split: what a network sees, and what it is to predict."""
+    """Draw a few sequences of a split: what a network sees, and what it is to predict.
+
+    Of the first component where there are several.
+    """
     with style():
         figure, axes = plt.subplots()
-        length = split.inputs.shape[1]
+        length, count = split.inputs.shape[1], split.targets.shape[1]
+        times = np.arange(length - count + 1, length + 1) + horizon
         for k, colour in zip(range(min(shown, len(split.inputs))), PALETTE, strict=False):
             axes.plot(range(1, length + 1), split.inputs[k, :, 0], ".-", color=colour, ms=4, lw=1)
-            axes.plot(length + horizon, split.targets[k, 0], "D", color=colour, ms=7)
-        axes.axvline(length + 0.5, color=GREY, lw=1, ls=":")
+            axes.plot(times, split.targets[k, :, 0], "D", color=colour, ms=7 if count == 1 else 3)
         axes.set_xlabel("step")
         axes.set_ylabel("signal, in standard deviations")
-        axes.annotate("target", (length + horizon, axes.get_ylim()[1]), ha="right", va="bottom")
+        if count == 1:
+            axes.axvline(length + 0.5, color=GREY, lw=1, ls=":")
+            axes.annotate("target", (times[-1], axes.get_ylim()[1]), ha="right", va="bottom")
+            later = f"the value {horizon} steps later"
+        else:
+            later = "the response at every step"
         return Picture(
             figure,
-            f"{shown} test sequences of {length} noisy values each, and the value {horizon} steps "
-            "later that is to be predicted.",
+            f"{shown} test sequences of {length} values each, and {later} that is to be predicted.",
         )
 
 

@@ -7,6 +7,7 @@ from msstab.tables.comparison import (
     interventions,
     levels,
     noisy_errors,
+    questions,
     verdict,
 )
 from msstab.tables.evidence import evidence
@@ -18,6 +19,12 @@ from msstab.tables.mechanism import (
     prediction,
     signatures,
 )
+from msstab.tables.quantisation import (
+    bits_bought,
+    rounded_errors,
+    rounding_divergence,
+    rounding_predictions,
+)
 from msstab.tables.shown import Kind, Shown, number, show, spoken
 from msstab.tables.training import arms, forecasters, learning_rates, solvers, tuning
 
@@ -25,6 +32,7 @@ __all__ = [
     "Kind",
     "Shown",
     "arms",
+    "bits_bought",
     "breakdown",
     "changes_of_verdict",
     "clean_errors",
@@ -40,6 +48,10 @@ __all__ = [
     "number",
     "operator_control",
     "prediction",
+    "questions",
+    "rounded_errors",
+    "rounding_divergence",
+    "rounding_predictions",
     "show",
     "signatures",
     "solvers",
