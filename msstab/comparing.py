@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msstab import evidence, verdict
 from msstab.books import BookError
-from msstab.evidence import PairedEvidence
+from msstab.evidence import PairedEvidence, Scale
 from msstab.report import BenchReport, Report
 
 if TYPE_CHECKING:
@@ -133,16 +133,19 @@ def _facts(report: Report) -> dict[Group, dict[str, Any]]:
     """Return what a report says, by group and quantity."""
     bench = report.bench_report
     found = paired(report)
-    decided = bench.comparison.outcome or verdict.decide(found).outcome.value
-    low, high = found.interval
+    judged = found.judged
+    # A report that does not say on which scale it decided did so on differences.
+    decided = bench.comparison.outcome or verdict.decide(found.on(Scale.DIFFERENCES)).outcome.value
+    unit, factor = ("% of the baseline's error", 100) if judged.relative else ("absolute", 1)
     effects = {
         "pairs": found.n,
         "baseline's error": found.mean_baseline,
         "idea's error": found.mean_idea,
-        "effect, % of the baseline's error": found.percent(found.mean_difference),
-        "interval, from": found.percent(low),
-        "interval, to": found.percent(high),
-        "p value": found.p_value,
+        "compared by": judged.scale.value,
+        f"effect, {unit}": factor * judged.effect,
+        "interval, from": factor * judged.interval.low,
+        "interval, to": factor * judged.interval.high,
+        "p value": judged.p_value,
         "idea better in": found.wins,
     }
     verdicts = {
