@@ -155,6 +155,9 @@ def _facts(report: Report) -> dict[Group, dict[str, Any]]:
         "confidence": report.confidence,
         "verdict": report.verdict,
     }
+    for name, question in (report.questions or {}).items():
+        verdicts[f"{name}: outcome"] = question.outcome
+        verdicts[f"{name}: effect, % of the baseline's error"] = 100 * question.decided_on.effect
     return {"parameter": _parameters(bench), "effect": effects, "verdict": verdicts}
 
 
