@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from msstab import quantised
+from msstab import quantised, sizes, structured
 from msstab.experiment import Progress
 from msstab.study import Study
 
@@ -17,7 +17,11 @@ class Part(Protocol):
         """`jobs` processes share the work; `progress(done, total)` is told of it."""
 
 
-PARTS: dict[str, Part] = {"09_quantisation": quantised.collect}
+PARTS: dict[str, Part] = {
+    "07_sizes": sizes.collect,
+    "08_uncertainty": structured.collect,
+    "09_quantisation": quantised.collect,
+}
 """By the name of the notebook without its ending, such as `06_tracks`."""
 
 STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {}

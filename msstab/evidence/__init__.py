@@ -33,6 +33,7 @@ from msstab.evidence.sign_flip import (
 )
 from msstab.evidence.summary import PairedEvidence, summarise
 from msstab.evidence.t_test import half_width, mean_interval, t_test_p
+from msstab.evidence.trend import Trend, trend
 from msstab.evidence.wins import improvement_interval, probability_of_improvement
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "Scale",
     "Sequential",
     "SignFlip",
+    "Trend",
     "bayes_factor",
     "bayes_factor_of_t",
     "bootstrap_interval",
@@ -75,4 +77,5 @@ __all__ = [
     "summarise",
     "summarise_ratios",
     "t_test_p",
+    "trend",
 ]

@@ -26,6 +26,14 @@ from msstab.tables.quantisation import (
     rounding_predictions,
 )
 from msstab.tables.shown import Kind, Shown, number, show, spoken
+from msstab.tables.sizes import size_effects, size_mechanism, size_plan, size_trends
+from msstab.tables.structures import (
+    frozen_errors,
+    structure_benefits,
+    structure_predictions,
+    structure_strengths,
+    structure_transfer,
+)
 from msstab.tables.training import arms, forecasters, learning_rates, solvers, tuning
 
 __all__ = [
@@ -40,6 +48,7 @@ __all__ = [
     "evidence",
     "findings",
     "forecasters",
+    "frozen_errors",
     "interventions",
     "learning_rates",
     "levels",
@@ -54,8 +63,16 @@ __all__ = [
     "rounding_predictions",
     "show",
     "signatures",
+    "size_effects",
+    "size_mechanism",
+    "size_plan",
+    "size_trends",
     "solvers",
     "spoken",
+    "structure_benefits",
+    "structure_predictions",
+    "structure_strengths",
+    "structure_transfer",
     "tuning",
     "verdict",
 ]
