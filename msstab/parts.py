@@ -24,5 +24,10 @@ PARTS: dict[str, Part] = {
 }
 """By the name of the notebook without its ending, such as `06_tracks`."""
 
-STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {}
-"""By the same names, the smaller studies that a chapter runs, so that a plan can count them."""
+STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {
+    "07_sizes": lambda study: sizes.plan(study).values(),
+}
+"""By the same names, the smaller studies that a chapter runs, so that a plan can count them.
+
+A chapter whose studies follow from what it measures first has none.
+"""

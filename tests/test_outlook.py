@@ -148,6 +148,12 @@ def test_chapters_of_part_two_are_counted_or_named(empty: Path, chapters: list[s
     assert outlook.notes(found)[-1] == "Not counted: what 07_silent, own_idea would run."
 
 
+def test_every_chapter_whose_studies_are_known_has_a_part() -> None:
+    assert parts.STUDIES.keys() <= parts.PARTS.keys()
+    sizes = {s.hidden for s in parts.STUDIES["07_sizes"](Study())}
+    assert sizes == set(Study().survey_sizes)
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0, "0 s"), (89, "89 s"), (90, "2 min"), (5399, "90 min"), (9000, "2.5 h")],
