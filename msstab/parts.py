@@ -27,4 +27,7 @@ PARTS: dict[str, Part] = {
 STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {
     "07_sizes": lambda study: sizes.plan(study).values(),
 }
-"""By the same names, the smaller studies that a chapter runs, so that a plan can count them."""
+"""By the same names, the smaller studies that a chapter runs, so that a plan can count them.
+
+A chapter whose studies follow from what it measures first has none.
+"""
