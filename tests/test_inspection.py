@@ -22,6 +22,7 @@ from msstab.inspection.shown import conclusions
 from msstab.noise import NOISES
 
 Arrays = dict[str, Any]
+WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 KINDS: dict[str, type[nn.GRU | nn.LSTM | nn.RNN]] = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 
 
@@ -51,17 +52,17 @@ def simulated_variance(folder: Path, noise: str, sigma: float, draws: int = 250)
         return float((readout(noisy) - readout(clean)).square().mean())
 
 
-@pytest.mark.parametrize("noise", ["unit", "gain"])
+@pytest.mark.parametrize(("noise", "sigma"), [("unit", 0.1), ("gain", 0.05)])
 def test_the_predicted_variance_is_that_of_an_independent_simulation(
-    trained: Path, noise: str
+    trained: Path, noise: str, sigma: float
 ) -> None:
-    found = inspection.inspect(trained / "model.safetensors", trained / "data.npz", sigma=0.1)
+    found = inspection.inspect(trained / "model.safetensors", trained / "data.npz", sigma=sigma)
     own = {s.noise: s for s in found.structures}[noise]
-    assert own.output_variance == pytest.approx(simulated_variance(trained, noise, 0.1), rel=0.1)
-    assert own.variances[found.levels.index(0.1)] == own.output_variance
-    assert own.simulated_variance == pytest.approx(simulated_variance(trained, noise, 0.1), rel=0.1)
-    weaker = simulated_variance(trained, noise, 0.05)
-    assert own.variances[found.levels.index(0.05)] == pytest.approx(weaker, rel=0.05)
+    observed = simulated_variance(trained, noise, sigma)
+    assert own.output_variance == pytest.approx(observed, rel=0.1)
+    assert own.simulated_variance == pytest.approx(observed, rel=0.1)
+    weaker = simulated_variance(trained, noise, sigma / 2)
+    assert own.variances[found.levels.index(sigma / 2)] == pytest.approx(weaker, rel=0.05)
 
 
 def test_a_torch_file_says_the_same_as_safetensors(trained: Path) -> None:
@@ -359,6 +360,29 @@ def test_radius_and_growth_are_those_of_a_rotation(tmp_path: Path) -> None:
         assert by_noise[name].output_variance == 0
 
 
+def test_radii_are_those_of_the_jacobians_along_the_data(tmp_path: Path) -> None:
+    own, inputs = modules("gru"), torch.randn(1, 6, 3)
+    recurrent, _ = own.values()
+    weights = [getattr(recurrent, f"{kind}_l0").detach() for kind in WEIGHTS]
+    state, expected = torch.zeros(1, 5), []
+    for t, x in enumerate(inputs.unbind(1)):
+
+        def advance(h: Tensor, x: Tensor = x) -> Tensor:
+            return torch.gru_cell(x, h, *weights)
+
+        if t:
+            jacobian = torch.func.jacrev(advance)(state)[0, :, 0].double().numpy()
+            # Of P -> J (P + s^2 diag P) J^T, as a matrix on vec P.
+            lifted = np.kron(jacobian, jacobian) @ np.diag(1 + 0.25 * np.eye(5).ravel())
+            expected.append(np.abs(np.linalg.eigvals(lifted)).max())
+        state = advance(state)
+    file = data(tmp_path, inputs)
+    found = inspection.inspect(saved(tmp_path, own.state_dict()), file, sigma=0.5)
+    (unit,) = (s for s in found.structures if s.noise == "unit")
+    assert unit.radii == pytest.approx(expected, rel=1e-5)
+    assert unit.radius == pytest.approx(np.median(expected), rel=1e-5)
+
+
 def test_conclusions_follow_the_radius_and_the_error(tmp_path: Path) -> None:
     calm, wild = resting(tmp_path, 0.9), resting(tmp_path, 1.1)
     assert "deviations die out" in conclusions(calm)[0]
@@ -401,6 +425,22 @@ def test_conclusions_say_where_a_simulation_confirms_the_theory(tmp_path: Path) 
     first, second = said((1, 1.09), (2, 1.7))
     assert "confirms the predicted variance within 10% under a noise." in first
     assert "does not confirm the predicted variance within 10% under b (0.85 of it) noise" in second
+
+
+def test_errors_and_variances_are_means_over_the_outputs(tmp_path: Path) -> None:
+    inputs = torch.randn(5, 6, 3)
+    first, second = (
+        inspection.inspect(
+            saved(tmp_path, gru(head__weight=torch.ones(rows, 5), head__bias=torch.zeros(rows))),
+            data(tmp_path, inputs, torch.zeros(5, rows)),
+        )
+        for rows in (1, 3)
+    )
+    assert first.clean_mse == pytest.approx(second.clean_mse)
+    assert first.clean_variance == pytest.approx(second.clean_variance)
+    for one, more in zip(first.structures, second.structures, strict=True):
+        assert one.output_variance == pytest.approx(more.output_variance)
+        assert one.simulated_variance == pytest.approx(more.simulated_variance)
 
 
 def test_noise_too_large_for_numbers_is_null(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ def inspection(
         )
         said = _draw_radii(upper, radii, sigma)
         said += _draw_variances(lower, levels, variances, clean_error)
+        figure.legend(loc="outside lower center", ncols=3)
         return Picture(figure, said)
 
 
@@ -78,6 +79,4 @@ def _draw_variances(
     if clean_error:
         axes.axhline(clean_error, color=INK, ls="--", lw=1, label="clean error")
         end = f" A line marks the error without noise, {clean_error:.3g}."
-    if spans or end:
-        axes.legend(loc="best", fontsize=9)
     return f"Predicted output variance by noise level: {', '.join(spans) or 'none known'}.{end}"

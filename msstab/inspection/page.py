@@ -30,7 +30,7 @@ h2 { font-size: 1.15rem; margin-top: 2rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: right; }
 th:first-child { text-align: left; padding-left: 0; }
-@media (max-width: 30rem) { table { font-size: .85rem; } th, td { padding: .3rem; } }
+@media (max-width: 30rem) { table { font-size: .8rem; } th, td { padding: .25rem; } }
 figure { margin: 1rem 0; } dt { font-weight: 600; } dd { margin: 0 0 .5rem; }
 """
 

@@ -122,4 +122,4 @@ def _count(number: int, what: str) -> str:
 def _text(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return MISSING
-    return f"{value:.4g}"
+    return f"{value:.3g}"
