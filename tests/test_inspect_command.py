@@ -197,6 +197,7 @@ def test_a_page_explains_every_noise_that_a_study_may_name() -> None:
 def test_the_book_describes_every_field_of_the_json() -> None:
     text = PAGE.read_text("utf-8")
     parts: list[type[BaseModel]] = [Inspection, result.Model, result.Data, result.Structure]
+    parts.append(result.Rounding)
     for part in parts:
         for name in part.model_fields:
             assert f"`{name}`" in text, name

@@ -77,6 +77,52 @@ def test_a_torch_file_says_the_same_as_safetensors(trained: Path) -> None:
         assert own.noisy_mse == first.clean_mse + (own.output_variance or math.nan)
 
 
+def test_rounding_is_predicted_and_measured(trained: Path) -> None:
+    found = inspection.inspect(trained / "model.safetensors", trained / "data.npz")
+    by_case = {(own.rounded, own.bits): own for own in found.roundings}
+    bits_in_turn = (8, 6, 4, 3)
+    assert list(by_case) == [(part, b) for part in ("weights", "states") for b in bits_in_turn]
+    weights = load_file(trained / "model.safetensors")
+    exact = recurrent_and_readout(weights)
+    for bits in bits_in_turn:
+        rounded = {
+            name: rounded_rows(t, 2 ** (bits - 1) - 1) if t.dim() == 2 else t
+            for name, t in weights.items()
+        }
+        with np.load(trained / "data.npz") as file, torch.no_grad():
+            inputs = torch.as_tensor(file["inputs"])
+            first, second = (forecast(m, inputs) for m in (exact, recurrent_and_readout(rounded)))
+        own = by_case["weights", bits]
+        deviation = float((first - second).square().mean())
+        assert own.measured_deviation == pytest.approx(deviation, rel=1e-3)
+        assert found.clean_mse is not None
+        assert own.rounded_mse == found.clean_mse + (own.predicted_deviation or math.nan)
+    # A single rounding scatters around what is expected of it; states average over many.
+    for part, factor in (("weights", 4), ("states", 2)):
+        for bits in (8, 6):
+            own = by_case[part, bits]
+            ratio = (own.measured_deviation or math.nan) / (own.predicted_deviation or math.nan)
+            assert 1 / factor < ratio < factor
+
+
+def rounded_rows(weight: Tensor, largest: int) -> Tensor:
+    """A matrix whose rows are rounded to multiples of their largest values' share."""
+    step = weight.abs().amax(1, keepdim=True) / largest
+    return (weight / step).round() * step
+
+
+def recurrent_and_readout(weights: dict[str, Tensor]) -> tuple[nn.GRU, nn.Linear]:
+    recurrent, readout = nn.GRU(1, 12, batch_first=True), nn.Linear(12, 1)
+    recurrent.load_state_dict({k[4:]: v for k, v in weights.items() if k.startswith("rnn.")})
+    readout.load_state_dict({k[3:]: v for k, v in weights.items() if k.startswith("fc.")})
+    return recurrent, readout
+
+
+def forecast(model: tuple[nn.GRU, nn.Linear], inputs: Tensor) -> Tensor:
+    found: Tensor = model[1](model[0](inputs)[0][:, -1])
+    return found
+
+
 # ---- reading networks
 
 

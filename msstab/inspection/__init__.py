@@ -9,10 +9,22 @@ from msstab.cells import Parameters
 from msstab.inspection import measuring
 from msstab.inspection.files import InspectionError, Sequences, read_sequences, read_tensors
 from msstab.inspection.page import to_html
-from msstab.inspection.result import Data, Inspection, Model, Structure, finite, to_structure
+from msstab.inspection.result import (
+    Data,
+    Inspection,
+    Model,
+    Rounding,
+    Structure,
+    finite,
+    to_rounding,
+    to_structure,
+)
 from msstab.inspection.shown import conclusions, print_table
 from msstab.inspection.weights import Network, to_network
 from msstab.noise import NOISES
+
+BITS = (8, 6, 4, 3)
+"""Numbers of bits to which weights and states are rounded."""
 
 __all__ = [
     "Data",
@@ -20,6 +32,7 @@ __all__ = [
     "InspectionError",
     "Model",
     "Network",
+    "Rounding",
     "Sequences",
     "Structure",
     "conclusions",
@@ -42,7 +55,7 @@ def inspect(
     nonlinearity: str = "tanh",
     readout: str | None = None,
 ) -> Inspection:
-    """Return what every noise structure of level sigma does to a saved network along its data.
+    """Return what noise of level sigma and rounding do to a saved network along its data.
 
     At most `most` of the sequences are measured; the other options are those of `to_network`.
     Raises InspectionError, a ValueError, in one line, for a file or an option that cannot be used.
@@ -73,6 +86,10 @@ def inspect(
                 name, clean, measuring.under_noise(network.parameters, clean, noise, sigma)
             )
             for name, noise in NOISES.items()
+        ],
+        roundings=[
+            to_rounding(*case, clean, rounded)
+            for case, rounded in measuring.under_rounding(network.parameters, clean, BITS).items()
         ],
     )
 

@@ -1,5 +1,6 @@
 """What second-moment theory says about one network along its data: arrays in, arrays out."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -7,10 +8,11 @@ import torch
 from torch import Tensor
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
-from msstab import cells, evaluation, moments, scores, spectral
+from msstab import cells, evaluation, moments, quantisation, scores, spectral
 from msstab.cells import Parameters
 from msstab.inspection.files import Array, InspectionError, Sequences
 from msstab.noise import Noise
+from msstab.sensitivities import sensitivity
 from msstab.training import one_thread
 
 STATES = 16
@@ -52,6 +54,16 @@ class UnderNoise(NamedTuple):
     growth_rate: float
     variances: Array
     simulated: float
+
+
+class Rounded(NamedTuple):
+    """The squared deviation of the last output under rounding, mean over sequences and outputs.
+
+    As predicted, and as it is with everything rounded to nearest.
+    """
+
+    predicted: float
+    measured: float
 
 
 def choose(sequences: Sequences, most: int) -> Sequences:
@@ -98,6 +110,41 @@ def under_noise(parameters: Parameters, clean: Clean, noise: Noise, sigma: float
             _variances(parameters, inputs, states, noise, sigma),
             _simulated(parameters, inputs, noise, sigma),
         )
+
+
+def under_rounding(
+    parameters: Parameters, clean: Clean, bits: Sequence[int]
+) -> dict[tuple[int, str], Rounded]:
+    """Say what rounding does: by bits, and by what is rounded, "weights" or "states".
+
+    Each row of a weight matrix, and each unit, has a step of its own. Source: theory page,
+    equation (57) for weights, and theory page, equation (58) for states.
+    """
+    # In single precision, as torch's own rounding takes steps in no other.
+    network, inputs = parameters.like(t.float() for t in parameters), clean.inputs.float()
+    weights, states = {}, {}
+    with one_thread():
+        answer = sensitivity(network, inputs, np.random.default_rng(0))
+        with torch.no_grad():
+            clean_states, outputs = cells.run(network, inputs)
+            for own in bits:
+                grid = quantisation.Grid(own, per_channel=True)
+                step = quantisation.state_step(clean_states, network.hidden, grid)
+                of_weights = cells.forecast(quantisation.weights_to_nearest(network, grid), inputs)
+                of_states = quantisation.states_to_nearest(network, inputs, step, grid)
+                weights[own, "weights"] = Rounded(
+                    quantisation.weights_to_nearest_variance(answer, network, grid),
+                    _squared_deviation(of_weights, outputs),
+                )
+                states[own, "states"] = Rounded(
+                    quantisation.states_to_nearest_variance(answer, step),
+                    _squared_deviation(of_states, outputs),
+                )
+    return weights | states
+
+
+def _squared_deviation(outputs: Tensor, clean: Tensor) -> float:
+    return float((outputs - clean).double().square().mean())
 
 
 def _radii(

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from msstab.inspection.files import printable
 from msstab.inspection.result import Inspection
-from msstab.inspection.shown import conclusions, facts, table
+from msstab.inspection.shown import conclusions, facts, rounding_table, table
 
 MEANINGS = {
     "unit": "each unit's state is multiplied by 1 + σε, ε its own at every step",
@@ -29,7 +29,7 @@ h2 { font-size: 1.15rem; margin-top: 2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: right; }
-th:first-child { text-align: left; padding-left: 0; }
+th:first-child { text-align: left; padding-left: 0; white-space: nowrap; }
 @media (max-width: 30rem) { table { font-size: .8rem; } th, td { padding: .25rem; } }
 figure { margin: 1rem 0; } dt { font-weight: 600; } dd { margin: 0 0 .5rem; }
 """
@@ -37,15 +37,7 @@ figure { margin: 1rem 0; } dt { font-weight: 600; } dd { margin: 0 0 .5rem; }
 
 def to_html(found: Inspection) -> str:
     """Return the page, the same bytes for the same result."""
-    headings, rows = table(found)
     name = escape(printable(PurePath(found.model.file).name))
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in headings)
-    body = "\n".join(
-        f'<tr><th scope="row">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(text)}</td>" for text in row[1:])
-        + "</tr>"
-        for row in rows
-    )
     lines = "<br>\n".join(map(escape, facts(found)))
     said = "\n".join(f"<p>{escape(line)}</p>" for line in conclusions(found))
     meanings = "\n".join(
@@ -68,15 +60,9 @@ style-src 'unsafe-inline'">
 <h1>What noise does to {name}</h1>
 <p class="facts">{lines}</p>
 {said}
-<div class="wide" role="region" aria-label="Predictions by noise" tabindex="0">
-<table>
-<thead><tr>{head}</tr></thead>
-<tbody>
-{body}
-</tbody>
-</table>
-</div>
+{_table("Noise", *table(found))}
 <figure>{_figure(found)}</figure>
+{_table("Rounding to few bits", *rounding_table(found))}
 <h2>What the columns are</h2>
 <dl>
 <dt>Radius</dt><dd>Spectral radius of the operator that carries a deviation's second moment through
@@ -88,6 +74,9 @@ and outputs; exact to second order in the noise.</dd>
 small enough for the prediction.</dd>
 <dt>Error under noise</dt><dd>The error without noise plus the output variance; only where the data
 have targets.</dd>
+<dt>Predicted deviation, measured</dt><dd>Expected squared deviation of the last output when weights
+are rounded once, or states after every step, and the one found with everything rounded to nearest.
+Each row of weights, and each unit, has a step of its own.</dd>
 </dl>
 <h2>What the noises are</h2>
 <dl>
@@ -98,6 +87,24 @@ have targets.</dd>
 </body>
 </html>
 """
+
+
+def _table(name: str, headings: list[str], rows: list[list[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in headings)
+    body = "\n".join(
+        f'<tr><th scope="row">{escape(row[0])}</th>'
+        + "".join(f"<td>{escape(text)}</td>" for text in row[1:])
+        + "</tr>"
+        for row in rows
+    )
+    return f"""<div class="wide" role="region" aria-label="{name}" tabindex="0">
+<table>
+<thead><tr>{head}</tr></thead>
+<tbody>
+{body}
+</tbody>
+</table>
+</div>"""
 
 
 def _figure(found: Inspection) -> str:

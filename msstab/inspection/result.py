@@ -5,7 +5,7 @@ import statistics
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from msstab.inspection.measuring import LEVELS, Clean, UnderNoise
+from msstab.inspection.measuring import LEVELS, Clean, Rounded, UnderNoise
 
 _UNKNOWN = "null where it is not known or not finite"
 
@@ -63,6 +63,23 @@ class Structure(_Part):
     )
 
 
+class Rounding(_Part):
+    """What rounding to few bits does, with a step for each row of weights, or for each unit."""
+
+    rounded: str = Field(description="what is rounded: weights, once, or states, after every step")
+    bits: int = Field(description="bits of a number")
+    predicted_deviation: float | None = Field(
+        description="predicted squared deviation of the last output, mean over sequences and "
+        f"outputs; {_UNKNOWN}"
+    )
+    measured_deviation: float | None = Field(
+        description=f"the same with everything rounded to nearest; {_UNKNOWN}"
+    )
+    rounded_mse: float | None = Field(
+        description=f"predicted error, clean_mse + predicted_deviation; {_UNKNOWN}"
+    )
+
+
 class Inspection(_Part):
     """What second-moment theory says about a trained network."""
 
@@ -79,6 +96,7 @@ class Inspection(_Part):
         "a single sequence"
     )
     structures: list[Structure]
+    roundings: list[Rounding]
 
 
 def to_structure(name: str, clean: Clean, found: UnderNoise) -> Structure:
@@ -95,6 +113,18 @@ def to_structure(name: str, clean: Clean, found: UnderNoise) -> Structure:
         simulated_variance=finite(found.simulated),
         noisy_mse=None if variance is None or error is None else error + variance,
         variances=variances,
+    )
+
+
+def to_rounding(bits: int, part: str, clean: Clean, found: Rounded) -> Rounding:
+    """Return the result's part on one kind of rounding."""
+    predicted, error = finite(found.predicted), clean.squared_error
+    return Rounding(
+        rounded=part,
+        bits=bits,
+        predicted_deviation=predicted,
+        measured_deviation=finite(found.measured),
+        rounded_mse=None if predicted is None or error is None else error + predicted,
     )
 
 

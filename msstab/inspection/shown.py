@@ -39,6 +39,18 @@ def table(found: Inspection) -> tuple[list[str], list[list[str]]]:
     return headings, rows
 
 
+def rounding_table(found: Inspection) -> tuple[list[str], list[list[str]]]:
+    """Return headings, and a row of texts for each kind of rounding."""
+    headings = ["Rounded", "Predicted deviation", "Measured"]
+    if found.clean_mse is not None:
+        headings.append("Error predicted")
+    rows = []
+    for own in found.roundings:
+        numbers = [own.predicted_deviation, own.measured_deviation, own.rounded_mse]
+        rows.append([f"{own.rounded}, {own.bits} bits", *map(_text, numbers[: len(headings) - 1])])
+    return headings, rows
+
+
 def conclusions(found: Inspection) -> list[str]:
     """Return sentences on stability, on whether the theory holds, and on what noise costs."""
     sentences = [_stability(found.structures), *_agreement(found.structures)]
@@ -64,14 +76,14 @@ def conclusions(found: Inspection) -> list[str]:
 
 
 def print_table(found: Inspection) -> None:
-    """Print facts, table and conclusions, as wide as the terminal."""
+    """Print facts, tables and conclusions, as wide as the terminal."""
     from rich.text import Text
 
     console = terminal.make_console()
     for line in (printable(found.model.file), *facts(found)):
         console.print(Text(line))
-    headings, rows = table(found)
-    terminal.print_table(headings, rows, numbers=range(1, len(headings)), console=console)
+    for headings, rows in (table(found), rounding_table(found)):
+        terminal.print_table(headings, rows, numbers=range(1, len(headings)), console=console)
     for line in conclusions(found):
         console.print(Text(line))
 
