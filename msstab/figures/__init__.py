@@ -4,6 +4,7 @@ from msstab.figures.across import forest, performance_profile
 from msstab.figures.calibrating import calibration
 from msstab.figures.comparison import effects, frontiers, levels, paired
 from msstab.figures.deciding import decision_tree
+from msstab.figures.inspecting import inspection
 from msstab.figures.mechanism import (
     breakdown,
     changes,
@@ -45,6 +46,7 @@ __all__ = [
     "frontiers",
     "frozen_errors",
     "hinge_activity",
+    "inspection",
     "learning_curves",
     "levels",
     "operator_control",
