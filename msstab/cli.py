@@ -83,8 +83,10 @@ def build(
 
 def _build(profile_name: str, pairs: list[str], out: Path | None, jobs: int | None) -> None:
     """Import what is heavy only now, so that --help and a malformed option answer at once."""
+    from msstab import files
     from msstab import study as studies
 
+    files.remember(Path.cwd())
     try:
         given = dict(_split(pair) for pair in pairs)
         # Importing the experiment declares the tracks, cells, noises and arms a study may name.

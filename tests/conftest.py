@@ -111,7 +111,15 @@ def make_whole_project(root: Path) -> Path:
     make_project(root)
     shutil.copy(REPOSITORY / "book" / "index.md", root / "book" / "index.md")
     shutil.copy(REPOSITORY / "_toc.yml", root)
-    others = ("00_original", "01_data", "02_baseline", "04_mechanism", "05_verdict", "own_idea")
+    others = (
+        "00_original",
+        "01_data",
+        "02_baseline",
+        "04_mechanism",
+        "05_verdict",
+        "06_tracks",
+        "own_idea",
+    )
     for name in others:
         write_notebook(root / "notebooks" / f"{name}.ipynb", [markdown(f"# {name}"), PARAMETERS])
     write_notebook(root / "notebooks" / "03_penalty.ipynb", RICH_CHAPTER)

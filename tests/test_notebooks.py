@@ -55,6 +55,7 @@ def test_the_chapters_are_all_there() -> None:
         "03_penalty",
         "04_mechanism",
         "05_verdict",
+        "06_tracks",
         "own_idea",
     ]
 

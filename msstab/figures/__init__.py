@@ -13,6 +13,7 @@ from msstab.figures.mechanism import (
 )
 from msstab.figures.planning import power_curve
 from msstab.figures.solving import solvers
+from msstab.figures.tracks import track_forest, track_predictions, track_sequences
 from msstab.figures.training import (
     budget_curves,
     hinge_activity,
@@ -42,6 +43,9 @@ __all__ = [
     "sequences",
     "signature",
     "solvers",
+    "track_forest",
+    "track_predictions",
+    "track_sequences",
     "tuning_curves",
     "tuning_panels",
 ]

@@ -19,6 +19,7 @@ from msstab.tables.mechanism import (
     signatures,
 )
 from msstab.tables.shown import Kind, Shown, number, show, spoken
+from msstab.tables.tracks import track_comparisons, track_list, track_predictions, track_skill
 from msstab.tables.training import arms, forecasters, learning_rates, solvers, tuning
 
 __all__ = [
@@ -44,6 +45,10 @@ __all__ = [
     "signatures",
     "solvers",
     "spoken",
+    "track_comparisons",
+    "track_list",
+    "track_predictions",
+    "track_skill",
     "tuning",
     "verdict",
 ]
