@@ -1,4 +1,4 @@
-"""Part II's question on every track: is there skill, and does the judged arm change anything."""
+"""Chapter 6: on every track, is there skill, and does the judged arm change anything."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -46,17 +46,22 @@ class Skill(NamedTuple):
 def run(
     study: Study, *, jobs: int | None = None, progress: Progress | None = None
 ) -> dict[str, Survey]:
-    """Run or read the smaller study of each track, that of the Study itself first if it is new.
+    """Run or read the smaller study of each track."""
+    return surveys.collect(plan(study), jobs=jobs, progress=progress)
+
+
+def plan(study: Study) -> dict[str, Study]:
+    """Return the smaller study of each track, a series of the reader's own first.
 
     A track on which the judged arm makes no sense is left out, see `left_out`; an arm that part II
     adds is left out where it makes none.
     """
-    names = [name for name in named(study) if name not in left_out(study)]
     variants = {}
-    for name in names:
+    for name in named(study):
         fitting = tuple(arm for arm in study.arms if _fits(arm, study, name))
-        variants[name] = surveys.variant(study, track=name, arms=_surveyed(study, fitting))
-    return surveys.collect(variants, jobs=jobs, progress=progress)
+        if fitting[:2] == study.arms[:2]:
+            variants[name] = surveys.variant(study, track=name, arms=_surveyed(study, fitting))
+    return variants
 
 
 def named(study: Study) -> list[str]:
@@ -120,13 +125,13 @@ def compared(found: Mapping[str, Survey], arm: str) -> dict[str, dict[str, Compa
 
 
 def adjusted(found: Mapping[str, Survey], arm: str) -> dict[str, dict[str, float]]:
-    """Return p values of the ratios by question and track, by Holm over all of them together."""
+    """Return p values by question and track, by Holm over all of them together."""
     family = {
         f"{question} {track}": c
         for question, by_track in compared(found, arm).items()
         for track, c in by_track.items()
     }
-    p_values = holm_across(family, "ratios")
+    p_values = holm_across(family)
     return {
         question: {track: p_values[f"{question} {track}"] for track in by_track}
         for question, by_track in compared(found, arm).items()
@@ -135,9 +140,9 @@ def adjusted(found: Mapping[str, Survey], arm: str) -> dict[str, dict[str, float
 
 def outcome(comparison: Comparison, p_adjusted: float) -> Outcome:
     """Return what a comparison says among all tracks: a difference must survive the adjustment."""
-    e = comparison.evidence
-    if p_adjusted <= e.alpha:
-        return Outcome.BETTER if e.ratios.ratio < 1 else Outcome.WORSE
+    judged = comparison.evidence.judged
+    if p_adjusted <= judged.alpha:
+        return Outcome.BETTER if judged.mean < 0 else Outcome.WORSE
     if comparison.decision.outcome is Outcome.EQUIVALENT:
         return Outcome.EQUIVALENT
     return Outcome.INCONCLUSIVE

@@ -1,8 +1,9 @@
 """What the chapters of part II need run beside the study's own trials, by chapter."""
 
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from msstab import by_track
+from msstab import by_track, quantised, sizes, structured
 from msstab.experiment import Progress
 from msstab.study import Study
 
@@ -16,5 +17,15 @@ class Part(Protocol):
         """`jobs` processes share the work; `progress(done, total)` is told of it."""
 
 
-PARTS: dict[str, Part] = {"06_tracks": by_track.run}
+PARTS: dict[str, Part] = {
+    "06_tracks": by_track.run,
+    "07_sizes": sizes.collect,
+    "08_uncertainty": structured.collect,
+    "09_quantisation": quantised.collect,
+}
 """By the name of the notebook without its ending, such as `06_tracks`."""
+
+STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {
+    "06_tracks": lambda study: by_track.plan(study).values(),
+}
+"""By the same names, the smaller studies that a chapter runs, so that a plan can count them."""

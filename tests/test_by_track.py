@@ -10,7 +10,7 @@ import pytest
 from conftest import TINY
 from outcomes import BASELINE, SHIFTS
 
-from msstab import by_track, experiment, figures, results, surveys, tables, track_sentences, trials
+from msstab import by_track, experiment, figures, results, sentences_tracks, surveys, tables, trials
 from msstab.results import ArmComparison, Comparison
 from msstab.study import Study, parse
 from msstab.surveys import Survey
@@ -38,17 +38,22 @@ def surveyed(clean: Outcome, noisy: Outcome, *, network: float = 1.0, miss: floa
     seeds = range(len(BASELINE))
     rows = [
         {
-            "arm": "baseline", "role": "selected", "seed": seed, "test_mse": network * BASELINE[seed],
-            "ridge_mse": BASELINE[seed], "persistence_mse": 2 * BASELINE[seed],
-            "constant_mse": 3 * BASELINE[seed], "diverged": False,
+            "arm": "baseline", "role": "selected", "seed": seed,
+            "test_mse": network * BASELINE[seed], "ridge_mse": BASELINE[seed],
+            "persistence_mse": 2 * BASELINE[seed], "constant_mse": 3 * BASELINE[seed], "diverged": False,
             "predicted_variance": 1.0 + seed, "observed_variance": (1 + seed) * np.exp(miss),
         }
         for seed in seeds
     ]  # fmt: skip
     table = pd.DataFrame(rows)
-    runs: Any = experiment.Experiment(
-        Study(arms=("baseline", "output_variance")), table, *[None] * 4, bracketed=True, plan=None
-    )  # type: ignore[arg-type]
+    nothing: Any = None
+    runs = experiment.Experiment(
+        Study(arms=("baseline", "output_variance")),
+        table,
+        *(nothing, nothing, nothing, nothing),
+        bracketed=True,
+        plan=nothing,
+    )
     arm = ArmComparison("output_variance", comparison(clean), comparison(noisy), comparison(clean))
     return Survey(runs, {"output_variance": arm})
 
@@ -83,8 +88,8 @@ def test_tracks_without_a_free_run_are_left_out_for_an_arm_that_needs_one() -> N
          "arms": "baseline,moment_growth_closed"}, TINY,
     )  # fmt: skip
     assert by_track.left_out(given) == ["dynamics", "duffing"]
-    assert "dynamics and duffing, which do not forecast" in track_sentences.left_out(given)
-    assert track_sentences.left_out(RUN) == ""
+    assert "dynamics and duffing, which do not forecast" in sentences_tracks.left_out(given)
+    assert sentences_tracks.left_out(RUN) == ""
 
 
 def test_an_added_arm_is_left_out_where_it_makes_no_sense(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +133,7 @@ def test_a_forecast_that_does_not_apply_is_none_of_them() -> None:
 @pytest.mark.parametrize(("network", "word"), [(0.5, "yes"), (1.0, "no skill"), (2.0, "no skill")])
 def test_skill_is_said_both_ways(network: float, word: str) -> None:
     own = {"a": surveyed(U, U, network=0.1), "b": surveyed(U, U, network=network)}
-    sentence = track_sentences.skill(own)
+    sentence = sentences_tracks.skill(own)
     assert ("on 2 of 2 tracks." in sentence) == (word == "yes")
     assert ("no skill on b" in sentence) == (word == "no skill")
     assert tables.track_skill(own)["Skill"].tolist() == ["yes", word]
@@ -141,7 +146,7 @@ def test_p_values_are_adjusted_over_tracks_and_questions_together() -> None:
     own = {"a": surveyed(B, U), "b": surveyed(W, E), "c": surveyed(U, U)}
     p_values = by_track.adjusted(own, "output_variance")
     raw = sorted(
-        getattr(s.arms["output_variance"], q).evidence.ratios.p_value
+        getattr(s.arms["output_variance"], q).evidence.judged.p_value
         for s in own.values()
         for q in by_track.QUESTIONS
     )
@@ -159,7 +164,7 @@ def test_a_difference_must_survive_the_adjustment() -> None:
 
 def test_sentences_on_an_arm_name_every_outcome() -> None:
     own = {"a": surveyed(B, U), "b": surveyed(W, B), "c": surveyed(E, E)}
-    sentence = track_sentences.arm(own, "output_variance")
+    sentence = sentences_tracks.arm(own, "output_variance")
     assert "after Holm's adjustment over 6 tests" in sentence
     assert (
         "The clean error is lower on a, higher on b, equivalent on c and undecided on none."
@@ -188,7 +193,7 @@ def test_all_errors_are_those_of_the_same_tracks_and_seeds(found: Mapping[str, S
 @pytest.mark.parametrize(("miss", "kept"), [(0.01, True), (0.5, False), (np.nan, False)])
 def test_agreement_is_said_both_ways(miss: float, kept: bool) -> None:
     own = {"a": surveyed(U, U, miss=miss), "b": surveyed(U, U)}
-    sentence = track_sentences.prediction(own, 0.1)
+    sentence = sentences_tracks.prediction(own, 0.1)
     assert ("on 2 of 2 tracks." in sentence) == kept
     assert ("do not on a" in sentence) != kept
 

@@ -56,6 +56,9 @@ def test_the_chapters_are_all_there() -> None:
         "04_mechanism",
         "05_verdict",
         "06_tracks",
+        "07_sizes",
+        "08_uncertainty",
+        "09_quantisation",
         "own_idea",
     ]
 

@@ -12,7 +12,16 @@ from msstab.figures.mechanism import (
     signature,
 )
 from msstab.figures.planning import power_curve
+from msstab.figures.quantisation import rounded_errors, rounding_predictions
+from msstab.figures.sizes import agreement_by_size, effects_by_size, theory_by_size
 from msstab.figures.solving import solvers
+from msstab.figures.structures import (
+    frozen_errors,
+    structure_benefits,
+    structure_harm,
+    structure_predictions,
+    structure_transfer,
+)
 from msstab.figures.tracks import track_forest, track_predictions, track_sequences
 from msstab.figures.training import (
     budget_curves,
@@ -24,15 +33,18 @@ from msstab.figures.training import (
 )
 
 __all__ = [
+    "agreement_by_size",
     "breakdown",
     "budget_curves",
     "calibration",
     "changes",
     "decision_tree",
     "effects",
+    "effects_by_size",
     "forced_variance",
     "forest",
     "frontiers",
+    "frozen_errors",
     "hinge_activity",
     "learning_curves",
     "levels",
@@ -40,9 +52,16 @@ __all__ = [
     "paired",
     "performance_profile",
     "power_curve",
+    "rounded_errors",
+    "rounding_predictions",
     "sequences",
     "signature",
     "solvers",
+    "structure_benefits",
+    "structure_harm",
+    "structure_predictions",
+    "structure_transfer",
+    "theory_by_size",
     "track_forest",
     "track_predictions",
     "track_sequences",

@@ -36,7 +36,7 @@ def forest(arms: Mapping[str, ArmComparison], judged: str, sesoi: float) -> Pict
     }
     return draw_forest(
         questions,
-        {title: holm_across(compared, "ratios") for title, compared in questions.items()},
+        {title: holm_across(compared) for title, compared in questions.items()},
         sesoi,
         "Geometric mean ratio of each arm's error to the baseline's, with its interval; filled "
         "where it differs from 1 after Holm's adjustment for the number of arms.",

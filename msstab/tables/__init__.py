@@ -7,6 +7,7 @@ from msstab.tables.comparison import (
     interventions,
     levels,
     noisy_errors,
+    questions,
     verdict,
 )
 from msstab.tables.evidence import evidence
@@ -18,7 +19,21 @@ from msstab.tables.mechanism import (
     prediction,
     signatures,
 )
+from msstab.tables.quantisation import (
+    bits_bought,
+    rounded_errors,
+    rounding_divergence,
+    rounding_predictions,
+)
 from msstab.tables.shown import Kind, Shown, number, show, spoken
+from msstab.tables.sizes import size_effects, size_mechanism, size_plan, size_trends
+from msstab.tables.structures import (
+    frozen_errors,
+    structure_benefits,
+    structure_predictions,
+    structure_strengths,
+    structure_transfer,
+)
 from msstab.tables.tracks import track_comparisons, track_list, track_predictions, track_skill
 from msstab.tables.training import arms, forecasters, learning_rates, solvers, tuning
 
@@ -26,6 +41,7 @@ __all__ = [
     "Kind",
     "Shown",
     "arms",
+    "bits_bought",
     "breakdown",
     "changes_of_verdict",
     "clean_errors",
@@ -33,6 +49,7 @@ __all__ = [
     "evidence",
     "findings",
     "forecasters",
+    "frozen_errors",
     "interventions",
     "learning_rates",
     "levels",
@@ -41,10 +58,22 @@ __all__ = [
     "number",
     "operator_control",
     "prediction",
+    "questions",
+    "rounded_errors",
+    "rounding_divergence",
+    "rounding_predictions",
     "show",
     "signatures",
+    "size_effects",
+    "size_mechanism",
+    "size_plan",
+    "size_trends",
     "solvers",
     "spoken",
+    "structure_benefits",
+    "structure_predictions",
+    "structure_strengths",
+    "structure_transfer",
     "track_comparisons",
     "track_list",
     "track_predictions",
