@@ -34,6 +34,7 @@ from msstab.tables.structures import (
     structure_strengths,
     structure_transfer,
 )
+from msstab.tables.tracks import track_comparisons, track_list, track_predictions, track_skill
 from msstab.tables.training import arms, forecasters, learning_rates, solvers, tuning
 
 __all__ = [
@@ -73,6 +74,10 @@ __all__ = [
     "structure_predictions",
     "structure_strengths",
     "structure_transfer",
+    "track_comparisons",
+    "track_list",
+    "track_predictions",
+    "track_skill",
     "tuning",
     "verdict",
 ]
