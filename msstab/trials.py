@@ -88,8 +88,7 @@ def _stream(trial: Trial, *use: str | int) -> np.random.Generator:
     return generator(trial.study_seed, trial.track, trial.purpose, trial.index, *use)
 
 
-@lru_cache(maxsize=64)
-def _data(
+def draw(
     track: str,
     study_seed: int,
     purpose: str,
@@ -97,9 +96,13 @@ def _data(
     sizes: tuple[int, int, int],
     future: int = 0,
 ) -> tracks.Data:
+    """Draw the data of one seed of a track, anew at each call; `draw_data` keeps them."""
     splits = ("train", "validation", "test")
     streams = [generator(study_seed, track, purpose, seed, split) for split in splits]
     return tracks.track(track).generate(streams, sizes, future)
+
+
+_data = lru_cache(maxsize=64)(draw)
 
 
 def train_trials(trials: list[Trial], arm: Arm | None) -> int:
