@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from msstab import rollouts
 from msstab.experiment import Progress
 from msstab.study import Study
 
@@ -15,5 +16,7 @@ class Part(Protocol):
         """`jobs` processes share the work; `progress(done, total)` is told of it."""
 
 
-PARTS: dict[str, Part] = {}
+PARTS: dict[str, Part] = {
+    "10_rollouts": rollouts.collect,
+}
 """By the name of the notebook without its ending, such as `06_tracks`."""

@@ -12,6 +12,7 @@ from msstab.figures.mechanism import (
     signature,
 )
 from msstab.figures.planning import power_curve
+from msstab.figures.rollouts import attractors, error_growth, free_trajectories, growth
 from msstab.figures.solving import solvers
 from msstab.figures.training import (
     budget_curves,
@@ -23,15 +24,19 @@ from msstab.figures.training import (
 )
 
 __all__ = [
+    "attractors",
     "breakdown",
     "budget_curves",
     "calibration",
     "changes",
     "decision_tree",
     "effects",
+    "error_growth",
     "forced_variance",
     "forest",
+    "free_trajectories",
     "frontiers",
+    "growth",
     "hinge_activity",
     "learning_curves",
     "levels",

@@ -10,7 +10,7 @@ from msstab import experiment, measures, results, surveys, tracks
 from msstab.experiment import Progress
 from msstab.results import Comparison
 from msstab.rollouts import measured
-from msstab.rollouts.errors import Array
+from msstab.rollouts.deviations import Array
 from msstab.seeding import generator
 from msstab.study import Study
 from msstab.surveys import Survey

@@ -12,15 +12,15 @@ from torch import Tensor
 from msstab import training
 from msstab.cells import Parameters
 from msstab.noise import NOISES, Noise
-from msstab.rollouts import attractors, errors, growth
-from msstab.rollouts.errors import Array, Signal
+from msstab.rollouts import climates, deviations, growing
+from msstab.rollouts.deviations import Array, Signal
 from msstab.rollouts.running import closed_linearisations, free_run, free_states
 from msstab.seeding import generator
 from msstab.tracks import Split
 from msstab.trials import Trial, draw, load_trained
 
 ROOMS = (
-    *("rollouts/running", "rollouts/errors", "rollouts/attractors", "rollouts/growth"),
+    *("rollouts/running", "rollouts/deviations", "rollouts/climates", "rollouts/growing"),
     *("rollouts/measured", "noise", "noisy", "operators", "moments"),
 )
 """Code on which the measurements depend, besides that of training."""
@@ -49,7 +49,7 @@ def free_runs(trial: Trial, settings: Mapping[str, Any]) -> dict[str, NDArray[An
     parameters = load_trained(trial).parameters
     split = _split(trial, settings)
     truth, others = split.future[:count], split.future[count : 2 * count]
-    true = errors.signal(split.future)
+    true = deviations.signal(split.future)
     inputs = _columns(split.inputs[:count], parameters)
     stream = _stream(trial, "free run")
     disturbance = (NOISES[settings["noise"]], float(settings["sigma"]), stream)
@@ -79,27 +79,27 @@ def growths(trial: Trial, settings: Mapping[str, Any]) -> dict[str, NDArray[Any]
     """
     steps, window, levels = settings["steps"], settings["window"], settings["levels"]
     noise, settle = NOISES[settings["noise"]], window // 4
-    parameters = growth.double(load_trained(trial).parameters)
+    parameters = growing.double(load_trained(trial).parameters)
     count = min(GROWTH_SEQUENCES, settings["sequences"])
     inputs = _columns(_split(trial, settings).inputs[:count], parameters)
     with training.one_thread():
         states = list(free_states(parameters, inputs, steps))
         linearised = list(closed_linearisations(parameters, states))
         columns = DRAWS * count
-        away = growth.directions(_stream(trial, "directions"), parameters, columns)
+        away = growing.directions(_stream(trial, "directions"), parameters, columns)
         first = away[..., :count].mT
-        exponent = growth.exponent((step.jacobian for step in linearised), first, settle=window)
+        exponent = growing.exponent((step.jacobian for step in linearised), first, settle=window)
         found = {
             "exponent": exponent,
-            "observed_exponent": growth.observed_exponent(
+            "observed_exponent": growing.observed_exponent(
                 parameters, states[0], first, steps=steps, settle=window
             ),
             "moment": torch.stack(
-                [growth.moment_growth(linearised[:window], noise, s, settle) for s in levels]
+                [growing.moment_growth(linearised[:window], noise, s, settle) for s in levels]
             ),
             "observed_moment": torch.stack(
                 [
-                    growth.observed_moment_growth(
+                    growing.observed_moment_growth(
                         parameters, states[0], (noise, s, _stream(trial, "neighbours")), away,
                         steps=window, settle=settle,
                     )
@@ -133,13 +133,13 @@ def _test(
 
 
 def _measured(outputs: Array, truth: Array, others: Array, true: Signal) -> dict[str, Any]:
-    squared = errors.squared_errors(outputs, truth, true)
+    squared = deviations.squared_errors(outputs, truth, true)
     return {
         "error": squared.mean(axis=0),
-        "valid": errors.valid_times(squared),
-        "not_finite": errors.not_finite(outputs).mean(),
-        "left": errors.leaves_range(outputs, true).mean(),
-        "still": errors.stands_still(outputs, true).mean(),
+        "valid": deviations.valid_times(squared),
+        "not_finite": deviations.not_finite(outputs).mean(),
+        "left": deviations.leaves_range(outputs, true).mean(),
+        "still": deviations.stands_still(outputs, true).mean(),
         **_distances(outputs, others, true),
     }
 
@@ -148,8 +148,8 @@ def _distances(outputs: Array, others: Array, true: Signal) -> dict[str, float]:
     half = outputs.shape[1] // 2
     pair = outputs[:, half:], others[:, half:]
     return {
-        "histogram": attractors.histogram_distance(*pair, true),
-        "spectrum": attractors.spectrum_distance(*pair, true),
+        "histogram": climates.histogram_distance(*pair, true),
+        "spectrum": climates.spectrum_distance(*pair, true),
     }
 
 

@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from msstab import rules
 from msstab.agreements import floats
-from msstab.rollouts.collected import LEVELS, FreeRuns, Network, valid_times
-from msstab.rollouts.errors import Array
+from msstab.rollouts.collected import LEVELS, FreeRuns, Network, errors, valid_times
+from msstab.rollouts.deviations import Array
 
 
 class Fates(NamedTuple):
@@ -110,6 +111,23 @@ def growth_agreement(own: Growths) -> GrowthAgreement:
 def exponents(found: FreeRuns, arm: str) -> Array:
     """Return the largest Lyapunov exponent of each of an arm's networks, in nats a step."""
     return _means(found.growth[arm], "exponent")
+
+
+def growth_and_error(found: FreeRuns) -> tuple[float, int]:
+    """Return the rank correlation of growth with the free-run error, and the number of networks.
+
+    Of the growth that the Jacobians predict over the first window at the lowest noise level, and
+    the error at the shortest horizon, over the networks of all arms. Not a number where either is
+    the same for all.
+    """
+    shortest = min(found.lengths.values())
+    grown = [float(one["moment"][0]) for own in found.growth.values() for one in own]
+    wrong = np.concatenate([errors(found.of(arm), shortest) for arm in found.growth])
+    usable = np.isfinite(grown)
+    x, y = np.array(grown)[usable], wrong[usable]
+    if x.size < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return float("nan"), x.size
+    return float(stats.spearmanr(x, y).statistic), x.size
 
 
 def _growths(found: FreeRuns, name: str, level: int | None) -> Growths:

@@ -18,6 +18,13 @@ from msstab.tables.mechanism import (
     prediction,
     signatures,
 )
+from msstab.tables.rollouts import (
+    attractor_distances,
+    fates_of_runs,
+    free_exponents,
+    free_growth,
+    horizons,
+)
 from msstab.tables.shown import Kind, Shown, number, show, spoken
 from msstab.tables.training import arms, forecasters, learning_rates, solvers, tuning
 
@@ -25,13 +32,18 @@ __all__ = [
     "Kind",
     "Shown",
     "arms",
+    "attractor_distances",
     "breakdown",
     "changes_of_verdict",
     "clean_errors",
     "comparisons",
     "evidence",
+    "fates_of_runs",
     "findings",
     "forecasters",
+    "free_exponents",
+    "free_growth",
+    "horizons",
     "interventions",
     "learning_rates",
     "levels",

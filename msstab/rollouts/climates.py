@@ -4,7 +4,7 @@ import numpy as np
 from scipy.signal import periodogram
 from scipy.stats import wasserstein_distance
 
-from msstab.rollouts.errors import Array, Signal, contained
+from msstab.rollouts.deviations import Array, Signal, contained
 
 
 def histogram_distance(outputs: Array, truth: Array, true: Signal) -> float:
