@@ -73,7 +73,8 @@ def test_noise_multiplies_the_state_before_every_step_of_window_and_free_run() -
         parameters, inputs, 4, (NOISES["unit"], sigma, np.random.default_rng(5))
     )[:, 0, 0]  # fmt: skip
     rng, column = np.random.default_rng(5), 2
-    state, found = torch.zeros(4, dtype=torch.float64), []
+    state = torch.zeros(4, dtype=torch.float64)
+    found: list[Tensor] = []
     readout, bias = parameters.weight_out[0], parameters.bias_out[0]
     for t in range(6):
         given = inputs[t, 0, :, column] if t < 3 else found[-1]
@@ -260,7 +261,7 @@ def test_components_count_alike_in_their_own_deviations() -> None:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(50, 20, 2)) * [1, 100]
     true = deviations.signal(truth)
-    outputs = truth + [0.5 * true.deviation[0], 2 * true.deviation[1]]
+    outputs = truth + true.deviation * [0.5, 2]
     assert deviations.squared_errors(outputs, truth, true) == pytest.approx((0.25 + 4) / 2)
 
 

@@ -113,8 +113,7 @@ def attractors(found: FreeRuns) -> Picture:
             _strips(axes, [*own, floor])
             axes.set_title(f"distance of {title}")
             medians = ", ".join(
-                f"{name} {np.median(d):.2g}"
-                for name, d in zip(names, [*own, floor], strict=True)
+                f"{name} {np.median(d):.2g}" for name, d in zip(names, [*own, floor], strict=True)
             )
             said.append(f"{title}: {medians}")
         grid[0].set_yticks(range(len(names)), names)

@@ -102,9 +102,9 @@ def collect_track(
     study: Study, name: str, *, jobs: int | None = None, progress: Progress | None = None
 ) -> FreeRuns:
     """Return the free runs on one track, of the networks of `surveys.variant` on it."""
-    first, second, third = (own for own, _ in zip(_in_turn(progress), range(3), strict=False))
+    turn = _in_turn(progress)
     small = surveys.variant(study, track=name)
-    survey = surveys.collect({name: small}, jobs=jobs, progress=first)[name]
+    survey = surveys.collect({name: small}, jobs=jobs, progress=next(turn))[name]
     window = tracks.track(name).length
     lengths = {times: times * window for times in sorted(study.free_runs)}
     settings = {
@@ -119,11 +119,12 @@ def collect_track(
     baseline, *others = small.arms
     roles = {noisy: [(baseline, own), *((arm, arms) for arm in others)]
              for noisy, (own, arms) in ROLES.items()}  # fmt: skip
+    both = roles[False] + roles[True]
     networks = _measure(
-        "free-runs", measured.free_runs, survey, roles[False] + roles[True], settings, jobs, second
-    )
+        "free-runs", measured.free_runs, survey, both, settings, jobs, next(turn)
+    )  # fmt: skip
     grown = _measure(
-        "free-growth", measured.growths, survey, roles[False], settings, jobs, third
+        "free-growth", measured.growths, survey, roles[False], settings, jobs, next(turn)
     )  # fmt: skip
     return FreeRuns(
         name, survey, lengths, networks, {arm: own for (arm, _), own in grown.items()},

@@ -68,7 +68,7 @@ def valid_times(squared: Array, threshold: float = THRESHOLD) -> Array:
     """
     beyond = np.sqrt(squared) > threshold
     first = np.where(beyond.any(axis=1), beyond.argmax(axis=1) + 1, squared.shape[1] + 1)
-    return first.astype(np.float64)
+    return np.asarray(first, dtype=np.float64)
 
 
 def not_finite(outputs: Array) -> NDArray[np.bool_]:

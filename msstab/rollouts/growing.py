@@ -23,7 +23,7 @@ def exponent(jacobians: Iterable[Tensor], direction: Tensor, settle: int) -> Ten
     exponent. Raises ValueError if no step is left.
     """
     total, count = torch.zeros_like(direction[..., 0]), 0
-    for count, jacobian in enumerate(jacobians, 1):  # noqa: B007
+    for count, jacobian in enumerate(jacobians, 1):
         direction = (jacobian @ direction[..., None])[..., 0]
         size = direction.norm(dim=-1)
         direction = direction / size[..., None]
@@ -79,10 +79,10 @@ def observed_moment_growth(
 ) -> Tensor:
     """Return that growth between neighbours that meet the same noise in their free runs: (M, B).
 
-    States (M, S, B), and `directions` (M, S, R B) of the neighbours' first distances in R draws of the
-    noise for each of the B sequences, the sequences of one draw side by side.
+    States (M, S, B), and `directions` (M, S, R B) of the neighbours' first distances in R draws of
+    the noise for each of the B sequences, the sequences of one draw side by side.
     """
-    models, size, batch = states.shape
+    models, _, batch = states.shape
     draws = directions.shape[-1] // batch
     start = states.repeat(1, 1, draws)
     away = DISTANCE * directions / directions.norm(dim=1, keepdim=True)
@@ -105,4 +105,3 @@ def directions(rng: np.random.Generator, parameters: Parameters, columns: int) -
 def double(parameters: Parameters) -> Parameters:
     """Return the same networks in double precision on the processor."""
     return parameters.like(tensor.detach().double().cpu() for tensor in parameters)
-

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from msstab import training
 from msstab.cells import Parameters
-from msstab.noise import NOISES, Noise
+from msstab.noise import NOISES
 from msstab.rollouts import climates, deviations, growing
 from msstab.rollouts.deviations import Array, Signal
 from msstab.rollouts.running import closed_linearisations, free_run, free_states
@@ -75,10 +75,11 @@ def growths(trial: Trial, settings: Mapping[str, Any]) -> dict[str, NDArray[Any]
     measured, and "levels" of it. Without noise `exponent` is the growth of one deviation from the
     Jacobians, over many steps the largest Lyapunov exponent, and `observed_exponent` that of the
     same deviation in the network. `moment` and `observed_moment` (levels,) are those of the root
-    mean square under noise. Means over sequences.
+    mean square under noise. Means over sequences, after a quarter of the steps has turned what
+    deviates into the directions that grow.
     """
     steps, window, levels = settings["steps"], settings["window"], settings["levels"]
-    noise, settle = NOISES[settings["noise"]], window // 4
+    noise, settle = NOISES[settings["noise"]], max(1, window // 4)
     parameters = growing.double(load_trained(trial).parameters)
     count = min(GROWTH_SEQUENCES, settings["sequences"])
     inputs = _columns(_split(trial, settings).inputs[:count], parameters)
@@ -88,11 +89,13 @@ def growths(trial: Trial, settings: Mapping[str, Any]) -> dict[str, NDArray[Any]
         columns = DRAWS * count
         away = growing.directions(_stream(trial, "directions"), parameters, columns)
         first = away[..., :count].mT
-        exponent = growing.exponent((step.jacobian for step in linearised), first, settle=window)
+        exponent = growing.exponent(
+            (step.jacobian for step in linearised), first, settle=steps // 4
+        )
         found = {
             "exponent": exponent,
             "observed_exponent": growing.observed_exponent(
-                parameters, states[0], first, steps=steps, settle=window
+                parameters, states[0], first, steps=steps, settle=steps // 4
             ),
             "moment": torch.stack(
                 [growing.moment_growth(linearised[:window], noise, s, settle) for s in levels]

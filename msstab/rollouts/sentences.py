@@ -36,7 +36,9 @@ def which_track(study: Study) -> str:
     name = closed_tracks(study)[0]
     own = tracks.track(study.track)
     if name == study.track:
-        return f"Forecasts of `{name}` are its next inputs, so the free runs are on this very track."
+        return (
+            f"Forecasts of `{name}` are its next inputs, so the free runs are on this very track."
+        )
     if not own.autonomous:
         why = f"What `{study.track}` forecasts is another quantity than what goes in"
     else:
@@ -143,7 +145,7 @@ def growth_predicted(found: FreeRuns) -> str:
 
 
 def growth_and_the_truth(found: FreeRuns) -> str:
-    """Say how networks' exponents compare with the true system's, and whether they go with error."""
+    """Say how exponents compare with the true system's, and whether growth goes with error."""
     rank, n = growth_and_error(found)
     medians = "; ".join(
         f"{spoken(arm)} {np.nanmedian(exponents(found, arm)):+.4f}" for arm in found.arms

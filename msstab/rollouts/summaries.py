@@ -70,10 +70,14 @@ def fates(found: FreeRuns, arm: str, *, noisy: bool = False) -> Fates:
     """Return what becomes of an arm's free runs."""
     own, prefix = found.of(arm, noisy=noisy), "noisy_" if noisy else ""
     times = np.concatenate([network[f"{prefix}valid"] for network in own])
-    shares = [_means(own, f"{prefix}{name}") for name in ("not_finite", "left", "still")]
-    mean_time = float(valid_times(own, noisy=noisy).mean())
-    throughout = float(np.mean(times > found.longest))
-    return Fates(times.size, mean_time, *(float(s.mean()) for s in shares), throughout)
+    return Fates(
+        runs=times.size,
+        valid=float(valid_times(own, noisy=noisy).mean()),
+        not_finite=float(_means(own, f"{prefix}not_finite").mean()),
+        left=float(_means(own, f"{prefix}left").mean()),
+        still=float(_means(own, f"{prefix}still").mean()),
+        throughout=float(np.mean(times > found.longest)),
+    )
 
 
 def attractor(found: FreeRuns, arm: str, *, noisy: bool = False) -> Attractor:
