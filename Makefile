@@ -12,7 +12,7 @@ TORCH_INDEX ?=
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help book serve test format clean
+.PHONY: help book check serve test format clean
 
 help: ## show this list
 	@echo "usage: make GOAL [VARIABLE=value ...]"
@@ -22,6 +22,9 @@ help: ## show this list
 
 book: $(VENV)/.book ## train what is missing and build the report, _build/html/index.html
 	@$(BIN)/msstab build --profile "$(PROFILE)" --out "$(OUT)" $(ARGS)
+
+check: $(VENV)/.book ## check the built report: its links, its numbers' origin, its report file
+	@$(BIN)/msstab check "$(OUT)"
 
 serve: $(VENV)/.book ## show the built report on http://localhost:8000
 	@test -f "$(OUT)/index.html" || { echo "There is no book in $(OUT) yet: run make book." >&2; exit 2; }

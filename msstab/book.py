@@ -11,7 +11,7 @@ from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 import yaml
@@ -23,7 +23,21 @@ from msstab.chapters import Outcome, has_parameters, plain, run_chapter
 from msstab.publishing import BuildError
 from msstab.study import Study
 
-__all__ = ["BuildError", "BuildResult", "build", "find_chapters", "find_root", "read_toc"]
+if TYPE_CHECKING:
+    from msstab.results import Results
+
+__all__ = [
+    "BuildError",
+    "BuildResult",
+    "build",
+    "environment",
+    "find_chapters",
+    "find_root",
+    "narrate",
+    "read_toc",
+    "run_parts",
+    "run_trials",
+]
 
 # Sphinx runs in a process of its own: it changes too much of the one it runs in.
 RENDER = "import sys; from jupyter_book.cli.main import main; sys.exit(main())"
@@ -58,17 +72,17 @@ def build(
     pages = read_toc(root)
     chapters = find_chapters(root, pages)
     timings: dict[str, float] = {}
-    with publishing.staging_area(root, out) as staging, _environment(root) as environment:
+    with publishing.staging_area(root, out) as staging, environment(root) as variables:
         book = staging / "book"
         ignored = shutil.ignore_patterns("notebooks", "_results", ".ipynb_checkpoints")
         shutil.copytree(root / "book", book, ignore=ignored)
         results = book / "_results"
         results.mkdir()
         verdict = _compute(study, chapters, results, jobs, timings)
-        facts = provenance.manifest(study, profile_name, root)
+        facts = {**provenance.manifest(study, profile_name, root), "pages": pages}
         _write_json(results / "build.json", provenance.page_values(facts, study))
         with _timed(timings, "chapters"):
-            _narrate(study, chapters, book, jobs, environment)
+            narrate(study, chapters, book, jobs, variables)
         with _timed(timings, "pages"):
             html = _render(root, staging)
         _write_json(html / checks.MANIFEST, facts)
@@ -138,20 +152,34 @@ def _compute(
     study: Study, chapters: list[Path], directory: Path, jobs: int, timings: dict[str, float]
 ) -> str:
     """Run what the chapters miss and write all results; return the verdict."""
-    # Importing these loads torch, which nothing else here needs.
-    from msstab import downloads, parts, results
+    from msstab import downloads
+
+    found = run_trials(study, jobs, timings)
+    run_parts(study, chapters, jobs, timings)
+    return downloads.write(found, directory)
+
+
+def run_trials(study: Study, jobs: int, timings: dict[str, float]) -> "Results":
+    """Run what is missing of a study's own trials, as a stage, and return its results."""
+    # Importing this loads torch, which nothing else here needs.
+    from msstab import results
 
     with _timed(timings, "trials"), _progress("trials") as advance:
-        found = results.collect(study, jobs=jobs, progress=advance)
+        return results.collect(study, jobs=jobs, progress=advance)
+
+
+def run_parts(study: Study, chapters: list[Path], jobs: int, timings: dict[str, float]) -> None:
+    """Run what chapters of part II miss, each as a stage of its own."""
+    from msstab import parts
+
     for chapter in chapters:
         if part := parts.PARTS.get(chapter.stem):
             name = f"trials of {chapter.stem}"
             with _timed(timings, name), _progress(name) as advance:
                 part(study, jobs=jobs, progress=advance)
-    return downloads.write(found, directory)
 
 
-def _narrate(
+def narrate(
     study: Study, chapters: list[Path], book: Path, jobs: int, environment: dict[str, str]
 ) -> None:
     """Run all chapters, several at a time; report every one that failed, not only the first."""
@@ -208,7 +236,7 @@ def _complaints(done: subprocess.CompletedProcess[str], staging: Path) -> list[s
 
 
 @contextmanager
-def _environment(root: Path) -> Iterator[dict[str, str]]:
+def environment(root: Path) -> Iterator[dict[str, str]]:
     """Let this process and the kernels share one cache, and give kernels a fixed setting."""
     cache = os.environ.get("MSSTAB_CACHE")
     absolute = str(Path(cache).resolve()) if cache else str(root / ".cache")

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import joblib
@@ -12,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from msstab import evidence
-from msstab.evidence import Interval, PairedEvidence
-from msstab.verdict import Outcome, decide
+from msstab.evidence import Interval
+from msstab.verdict import TREE, Outcome, branch_taken
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
 
@@ -94,7 +93,7 @@ def simulate(
     "rejected" (a false "better or worse" without an effect, the right one with it), "covered",
     "equivalent" and "inconclusive".
 
-    Decisions are those of `verdict.decide`, from the figures of `evidence.summarise` that decide;
+    Decisions are those of `verdict.TREE`, from the figures of `evidence.summarise` that decide;
     the others are left out. Random arrangements of signs and bootstrap resamples are `resamples`,
     fewer than in a report. The numbers do not depend on `jobs`. Raises ValueError for no effect,
     one of 100% or more, or fewer than 1 study, and as the functions of `evidence` do.
@@ -144,21 +143,22 @@ def errors(
     return baseline, (1 + effect) * idea
 
 
+class _Facts(NamedTuple):
+    """What the decision tree looks at, and no more: all evidence takes long to compute."""
+
+    n: int
+    alpha: float
+    mean: float
+    p_value: float
+    p_equivalence: float
+
+
 def outcome(differences: ArrayLike, margin: float, alpha: float, resamples: int) -> Outcome:
-    """Return the decision of `verdict.decide` from those figures of the evidence that decide."""
+    """Return the decision of `verdict.TREE` from those figures of the evidence that decide."""
     d = np.asarray(differences, dtype=np.float64)
-    flips = evidence.sign_flip_test(d, resamples=resamples)
-    shown = replace(
-        _UNSEEN,
-        n=d.size,
-        alpha=alpha,
-        margin=margin,
-        mean_difference=float(d.mean()),
-        p_value=flips.p,
-        p_floor=flips.floor,
-        p_equivalence=evidence.equivalence_p(d, margin),
-    )
-    return decide(shown).outcome
+    p = evidence.sign_flip_test(d, resamples=resamples).p
+    facts = _Facts(d.size, alpha, float(d.mean()), p, evidence.equivalence_p(d, margin))
+    return TREE[branch_taken(facts)].outcome
 
 
 def covered(
@@ -188,17 +188,6 @@ def peeked(differences: NDArray[np.float64], alpha: float) -> NDArray[np.bool_]:
         t = mean / np.sqrt(squares / (n * (n - 1)))
     p = 2 * special.stdtr(n - 1, -np.abs(t))
     return np.asarray((p[:, first - 1 :] <= alpha).any(axis=1))
-
-
-def _unseen() -> PairedEvidence:
-    """Return evidence that says nothing, to be filled with what a decision looks at."""
-    nothing: dict[Any, Any] = {Interval: Interval(math.nan, math.nan)}
-    return PairedEvidence(
-        **{field.name: nothing.get(field.type, math.nan) for field in fields(PairedEvidence)}
-    )
-
-
-_UNSEEN = _unseen()
 
 
 def _count(generator: np.random.Generator, setting: Setting) -> list[dict[str, Any]]:

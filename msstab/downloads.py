@@ -6,7 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from msstab import experiment, figures, planning, provenance
-from msstab.report import Arm, Report, build_report, write_report
+from msstab.report import Arm, Asked, Report, build_report, write_report
 from msstab.results import Results, limitations, mechanism_clause, signatures
 from msstab.rules import Rule
 from msstab.tuning import Configuration
@@ -57,19 +57,23 @@ def report(results: Results) -> Report:
         how_to_run=provenance.rerun_command(s, "full"),
         files=("bench_report.json", "trials.csv"),
         limitations=" ".join(limitations(results)),
+        questions={
+            name: Asked(compared.title, s.track, compared.evidence)
+            for name, compared in (("Q1", results.clean), ("Q2", results.noisy))
+        },
     )
 
 
 def landing_numbers(results: Results) -> dict[str, str]:
     """Return the texts that the landing page fills in."""
-    e, rule = results.clean.evidence, results.mechanism
-    low, high = (e.percent(bound) for bound in e.interval)
+    e, rule = results.clean.evidence.judged, results.mechanism
+    low, high = (e.written(bound, "+", 0) for bound in e.interval)
     judgement = combine(results.clean.decision, e, rule.confirmed)
     confirmed = sum(finding.rule is Rule.CONFIRMED for finding in rule.findings.values())
     return {
         "verdict_sentence": results.verdict,
-        "effect_text": f"{e.percent(e.mean_difference):+.0f}% test error with the penalty",
-        "interval_text": f"{100 * (1 - e.alpha):g}% interval {low:+.0f}% to {high:+.0f}%",
+        "effect_text": f"{e.written(e.effect, '+', 0)} test error with the penalty",
+        "interval_text": f"{100 * (1 - e.alpha):g}% interval {low} to {high}",
         "p_text": f"{judgement.practical_verdict}, {p_text(e.p_value)}",
         "mechanism_text": f"Mechanism: {confirmed} of {len(rule.findings)} rules confirmed",
         "pairs": str(e.n),

@@ -1,5 +1,7 @@
 """Which trials a Study needs; runs the missing ones, keeps each, returns one tidy table."""
 
+import contextlib
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -49,6 +51,21 @@ class Experiment(NamedTuple):
     plan: Plan
 
 
+class Foresight(NamedTuple):
+    """What a Study's runs would take.
+
+    Of the networks known so far, those whose training is kept and those to train; how many scores
+    are kept and how many missing; and an estimate of the networks that tuning still has to name,
+    0 where its choices are known.
+    """
+
+    kept: list[Trial]
+    to_train: list[Trial]
+    scored: int
+    to_score: int
+    later: int
+
+
 def run(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Experiment:
     """Run what is missing of a Study's trials and return all of them.
 
@@ -65,7 +82,18 @@ def run(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Exp
     """
     if study.device != "cpu" and not torch.cuda.is_available():
         raise StudyError(f"device = {study.device}: torch finds no such device here; use cpu")
-    runner = _Runner(jobs, progress)
+    return _run(study, _Runner(jobs, progress))
+
+
+def foresee(study: Study) -> Foresight:
+    """Return what `run` would find kept and what it would run, without running anything."""
+    scout = _Scout()
+    with contextlib.suppress(_NotKeptError):
+        _run(study, scout)
+    return scout.seen
+
+
+def _run(study: Study, runner: "_Runner") -> Experiment:
     wider = _first_grid(study)
     for _ in range(MOST_WIDENINGS + 1):
         grid = wider
@@ -83,7 +111,7 @@ def run(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Exp
     ]
     plan = planning.plan(study, *(e.to_numpy() for e in errors))
     named = zip(("selected", "penalised", "robust"), choices, strict=True)
-    planning.write(planning.record(study, plan, dict(named)))
+    runner.write(planning.record(study, plan, dict(named)))
     others = min(study.other_seeds, plan.seeds)
     rows += _rows(study, baseline, "selected", chosen[baseline], plan.seeds)
     rows += _rows(study, idea, "selected", chosen[idea], others)
@@ -172,20 +200,28 @@ class _Runner:
     def table(self, rows: Sequence[_Row], later: int = 0) -> pd.DataFrame:
         """Return the table of these rows; `later` estimates what further tables will take."""
         self.later = later
-        scorings = list({row.scoring.key: row.scoring for row in rows}.values())
+        scorings = _scorings_of(rows)
         missing = [s for s in scorings if not store.path_of("score", s.key).exists()]
-        needed = {t.key: t for s in missing for t in (s.trial, s.partner)}
-        to_train = [t for k, t in needed.items() if not store.path_of("train", k).exists()]
+        to_train = _to_train(missing)
         self.total += len(to_train) + len(missing)
         ensembles = _ensembles(to_train, self.jobs)
         self._do(train_trials, [(group, arms.find(group[0].arm)) for group in ensembles])
-        self._do(score_trials, [(group,) for group in _chunks(missing, self.jobs)])
+        seconds = self._do(score_trials, [(group,) for group in _chunks(missing, self.jobs)])
+        if missing:
+            # For the next plan: scores themselves don't hold how long they took.
+            store.save("pace", missing[0].study.key, {"seconds": seconds / len(missing)})
         scores = {s.key: load_scores(s) for s in scorings}
         return pd.DataFrame([_record(row, scores[row.scoring.key]) for row in rows])
 
-    def _do(self, work: Callable[..., int], calls: Sequence[tuple[Any, ...]]) -> None:
+    def write(self, record: dict[str, Any]) -> None:
+        """Keep what is fixed before any seed confirms."""
+        planning.write(record)
+
+    def _do(self, work: Callable[..., int], calls: Sequence[tuple[Any, ...]]) -> float:
+        """Do all work and return the seconds it took, those of each process added up."""
         if not calls:
-            return
+            return 0.0
+        start = time.perf_counter()
         self._report(0)
         jobs = min(self.jobs, len(calls))
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
@@ -194,11 +230,52 @@ class _Runner:
             warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
             for done in parallel(joblib.delayed(work)(*arguments) for arguments in calls):
                 self._report(done)
+        return jobs * (time.perf_counter() - start)
 
     def _report(self, done: int) -> None:
         self.done += done
         if self.progress:
             self.progress(self.done, self.total + self.later)
+
+
+class _NotKeptError(Exception):
+    """The scores on which the next trials depend are not there."""
+
+
+class _Scout(_Runner):
+    """Goes where a runner would, as far as what is kept leads, and notes what it sees."""
+
+    def __init__(self) -> None:
+        super().__init__(1, None)
+        self.seen = Foresight([], [], 0, 0, 0)
+
+    def table(self, rows: Sequence[_Row], later: int = 0) -> pd.DataFrame:
+        scorings = _scorings_of(rows)
+        missing = [s for s in scorings if not store.path_of("score", s.key).exists()]
+        to_train = _to_train(missing)
+        new = {trial.key for trial in to_train}
+        kept = [s.trial for s in scorings if s.trial.key not in new]
+        # A trained network and a score are two steps of what is estimated.
+        self.seen = Foresight(
+            kept, to_train, len(scorings) - len(missing), len(missing), later // 2
+        )
+        if missing:
+            raise _NotKeptError
+        return super().table(rows, later)
+
+    def write(self, record: dict[str, Any]) -> None:
+        pass
+
+
+def _scorings_of(rows: Sequence[_Row]) -> list[Scoring]:
+    """Return each scoring once."""
+    return list({row.scoring.key: row.scoring for row in rows}.values())
+
+
+def _to_train(scorings: Sequence[Scoring]) -> list[Trial]:
+    """Return each network that must be trained before these scores can be had."""
+    needed = {t.key: t for s in scorings for t in (s.trial, s.partner)}
+    return [t for k, t in needed.items() if not store.path_of("train", k).exists()]
 
 
 def _rows(

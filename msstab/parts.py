@@ -1,8 +1,9 @@
 """What the chapters of part II need run beside the study's own trials, by chapter."""
 
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from msstab import rollouts
+from msstab import quantised, rollouts, sizes, structured
 from msstab.experiment import Progress
 from msstab.study import Study
 
@@ -17,6 +18,18 @@ class Part(Protocol):
 
 
 PARTS: dict[str, Part] = {
+    "07_sizes": sizes.collect,
+    "08_uncertainty": structured.collect,
+    "09_quantisation": quantised.collect,
     "10_rollouts": rollouts.collect,
 }
 """By the name of the notebook without its ending, such as `06_tracks`."""
+
+STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {
+    "07_sizes": lambda study: sizes.plan(study).values(),
+    "10_rollouts": lambda study: rollouts.plan(study).values(),
+}
+"""By the same names, the smaller studies that a chapter runs, so that a plan can count them.
+
+A chapter whose studies follow from what it measures first has none.
+"""

@@ -8,6 +8,8 @@ from pathlib import Path
 from platform import python_version
 from typing import Any
 
+import yaml
+
 from msstab.study import Study, profile
 
 
@@ -50,7 +52,22 @@ def manifest(study: Study, profile_name: str, root: Path) -> dict[str, Any]:
         "versions": versions(root),
         "built": build_time().isoformat(),
         "command": rerun_command(study, profile_name),
+        "citation": citation(root),
     }
+
+
+def citation(root: Path) -> dict[str, str]:
+    """Return what `CITATION.cff` says of how to cite: authors, title, version, address.
+
+    A project without that file says nothing.
+    """
+    path = root / "CITATION.cff"
+    if not path.is_file():
+        return {}
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    names = [author.get("name") or _person(author) for author in content["authors"]]
+    said = {"authors": ", ".join(names), "title": content["title"]}
+    return said | {name: str(content[name]) for name in ("version", "url") if name in content}
 
 
 def page_values(facts: dict[str, Any], study: Study) -> dict[str, str]:
@@ -61,6 +78,7 @@ def page_values(facts: dict[str, Any], study: Study) -> dict[str, str]:
         "study_key": facts["study_key"],
         "versions": ", ".join(f"{name} {text}" for name, text in facts["versions"].items()),
         "build_date": f"built {datetime.fromisoformat(facts['built']):%Y-%m-%d %H:%M} UTC",
+        "how_to_cite": _how_to_cite(facts),
         "profile_line": f"profile `{facts['profile']}`" + (f" with {listed}" if listed else ""),
         "rerun_command": f"`{facts['command']}`",
         "parameters_table": parameters_table(study),
@@ -77,6 +95,21 @@ def parameters_table(study: Study) -> str:
         meaning = Study.model_fields[name].description or ""
         lines.append(f"| `{name}` | {shown} | {default} | {meaning} |")
     return "\n".join(lines)
+
+
+def _how_to_cite(facts: dict[str, Any]) -> str:
+    cited = facts["citation"]
+    day = datetime.fromisoformat(facts["built"])
+    version = f"version {cited['version']}, " if "version" in cited else ""
+    run = f"{version}study `{facts['study_key']}`, built {day:%Y-%m-%d}"
+    if not cited:
+        return run
+    address = f" <{cited['url']}>" if "url" in cited else ""
+    return f"{cited['authors']}: *{cited['title']}* ({run}).{address}"
+
+
+def _person(author: dict[str, str]) -> str:
+    return " ".join(author[name] for name in ("given-names", "family-names") if name in author)
 
 
 def _plain(value: object, separator: str = ",") -> str:

@@ -21,16 +21,16 @@ class BuildError(Exception):
 
 
 @contextmanager
-def staging_area(root: Path, out: Path) -> Iterator[Path]:
+def staging_area(root: Path, out: Path, *, mark: str = MANIFEST) -> Iterator[Path]:
     """Give a build its own folder in `root/_build`, and remove what dead builds left behind.
 
-    Raises BuildError if `out` is in use for something other than a book.
+    Raises BuildError if `out` is in use for something other than what `mark`, a file, stands for.
     """
     parent = root / "_build"
     parent.mkdir(exist_ok=True)
     with _locked(parent):
         _restore(out)
-        require_replaceable(out)
+        require_replaceable(out, mark=mark)
         _remove_dead(parent)
         area = Path(tempfile.mkdtemp(prefix="staging-", dir=parent))
         # Held until this process ends, however it ends: that is how others know it is alive.
@@ -43,26 +43,27 @@ def staging_area(root: Path, out: Path) -> Iterator[Path]:
             lock.close()
 
 
-def require_replaceable(out: Path) -> None:
-    """Raise BuildError unless `out` is free, empty, or holds a book that msstab built."""
+def require_replaceable(out: Path, *, mark: str = MANIFEST) -> None:
+    """Raise BuildError unless `out` is free, empty, or holds what msstab built, with its mark."""
+    what = "book" if mark == MANIFEST else "site"
     if out.is_file():
-        raise BuildError(f"{out} is a file; name a folder for the book", exit_code=2)
-    if out.is_dir() and any(out.iterdir()) and not (out / MANIFEST).is_file():
+        raise BuildError(f"{out} is a file; name a folder for the {what}", exit_code=2)
+    if out.is_dir() and any(out.iterdir()) and not (out / mark).is_file():
         raise BuildError(
-            f"{out} holds something other than a book of msstab, and is left alone; "
+            f"{out} holds something other than a {what} of msstab, and is left alone; "
             "name a folder that is new or empty",
             exit_code=2,
         )
 
 
-def publish(html: Path, out: Path, root: Path) -> None:
-    """Move a finished book to `out`, in place of a former one; raise BuildError as above."""
+def publish(html: Path, out: Path, root: Path, *, mark: str = MANIFEST) -> None:
+    """Move a finished book or site to `out`, in place of a former one; BuildError as above."""
     # On the same disk as `out`, since only there a rename happens at once.
     incoming, former = _aside(out, "incoming"), _aside(out, "former")
     out.parent.mkdir(parents=True, exist_ok=True)
     with _locked(root / "_build"):
         _restore(out)
-        require_replaceable(out)
+        require_replaceable(out, mark=mark)
         shutil.rmtree(incoming, ignore_errors=True)
         try:
             shutil.move(html, incoming)

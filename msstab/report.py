@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from msstab.evidence import PairedEvidence
+from msstab.evidence import Judged, PairedEvidence
 from msstab.verdict import combine, decide, headline
 
 
@@ -73,8 +73,26 @@ class Idea(Scores):
     sweep: tuple[SweepEntry, ...] | None = None
 
 
+class Decisive(_Model):
+    """What the outcome rests on: effects are shares of the baseline's error, see `Judged`."""
+
+    scale: Literal["log ratios", "differences"]
+    effect: float
+    interval: tuple[float, float]
+    margin: Positive
+    p_value: float
+    p_equivalence: float
+    p_improvement: float
+    mde_power80: float
+    power_at_margin: float
+
+
 class Comparison(_Model):
-    """The paired comparison; `mde` is a half-width, `mde_power80` the effect with 80% power."""
+    """The paired comparison; `mde` is a half-width, `mde_power80` the effect with 80% power.
+
+    All of it is on the scale of differences, but for `decided_on`, from which the outcome follows;
+    in a report without that, it follows from the differences.
+    """
 
     delta_mean: float
     idea_wins: int
@@ -89,10 +107,22 @@ class Comparison(_Model):
     alpha: float | None = None
     margin: Positive | None = None
     p_equivalence: float | None = None
+    decided_on: Decisive | None = None
     outcome: str | None = None
     reason: str | None = None
     verdict: str
     system_worked: bool
+
+
+class Question(_Model):
+    """One question that was put to the judged arm, on one track, and its outcome."""
+
+    title: str
+    track: str
+    n_pairs: int
+    outcome: str
+    reason: str
+    decided_on: Decisive
 
 
 class Signature(_Model):
@@ -149,6 +179,8 @@ class Report(_Model):
     practical_verdict: str
     mechanism_ok: int = Field(ge=0, le=1)
     system_judged: bool
+    reasons: dict[str, str] | None = None
+    questions: dict[str, Question] | None = None
 
 
 def read_report(path: str | Path) -> Report:
@@ -192,6 +224,14 @@ class Arm(NamedTuple):
     per_seed: ArrayLike
 
 
+class Asked(NamedTuple):
+    """A question as `build_report` takes it: title, track, and the evidence that answers it."""
+
+    title: str
+    track: str
+    evidence: PairedEvidence
+
+
 def build_report(
     *,
     track: str,
@@ -208,14 +248,17 @@ def build_report(
     how_to_run: str,
     limitations: str,
     files: Sequence[str] = ("bench_report.json",),
+    questions: Mapping[str, Asked] | None = None,
 ) -> Report:
     """Assemble the report of a comparison from its pieces; every sentence follows the numbers.
 
-    evidence: `summarise` of the two arms' per_seed; signature: the fields of `Signature`.
+    evidence: `summarise` of the two arms' per_seed; signature: the fields of `Signature`;
+    questions: by a short name such as "Q2".
     Raises pydantic.ValidationError for a piece of the wrong type or a value that isn't finite.
     """
-    e, decision = evidence, decide(evidence)
-    judgement = combine(decision, e, mechanism_ok)
+    e, judged = evidence, evidence.judged
+    decision = decide(judged)
+    judgement = combine(decision, judged, mechanism_ok, mechanism_reason)
     comparison = Comparison(
         delta_mean=e.mean_difference,
         idea_wins=e.wins,
@@ -230,6 +273,7 @@ def build_report(
         alpha=e.alpha,
         margin=e.margin,
         p_equivalence=e.p_equivalence,
+        decided_on=_decisive(judged),
         outcome=decision.outcome.value,
         reason=decision.reason,
         verdict="significant win" if judgement.worked else "no significant win",
@@ -251,7 +295,7 @@ def build_report(
     )
     return Report(
         **judgement._asdict(),
-        verdict=headline(decision, e, mechanism_reason),
+        verdict=headline(decision, judged, mechanism_reason),
         metrics={
             "baseline": f"{track}/{model}; {_describe(baseline)}",
             "idea": f"{_describe(idea)}; {decision.reason}",
@@ -260,6 +304,33 @@ def build_report(
         files=tuple(files),
         limitations=limitations,
         bench_report=bench,
+        questions={name: _answer(asked) for name, asked in (questions or {}).items()},
+    )
+
+
+def _answer(asked: Asked) -> Question:
+    decision = decide(asked.evidence.judged)
+    return Question(
+        title=asked.title,
+        track=asked.track,
+        n_pairs=asked.evidence.n,
+        outcome=decision.outcome.value,
+        reason=decision.reason,
+        decided_on=_decisive(asked.evidence.judged),
+    )
+
+
+def _decisive(judged: Judged) -> Decisive:
+    return Decisive(
+        scale=judged.scale.value,
+        effect=judged.effect,
+        interval=(judged.interval.low, judged.interval.high),
+        margin=judged.margin,
+        p_value=judged.p_value,
+        p_equivalence=judged.p_equivalence,
+        p_improvement=judged.p_improvement,
+        mde_power80=judged.mde_power80,
+        power_at_margin=judged.power_at_margin,
     )
 
 

@@ -92,7 +92,7 @@ class Results(NamedTuple):
     def verdict(self) -> str:
         """The answer in one sentence."""
         clean = self.clean
-        return headline(clean.decision, clean.evidence, mechanism_clause(self.mechanism))
+        return headline(clean.decision, clean.evidence.judged, mechanism_clause(self.mechanism))
 
 
 def collect(
@@ -151,7 +151,7 @@ def compare(
     """Compare two arms' errors (n,), paired by seed, with a margin of `sesoi` baseline means."""
     a, b = np.asarray(baseline, dtype=np.float64), np.asarray(idea, dtype=np.float64)
     found = evidence.summarise(a, b, alpha=alpha, margin=sesoi * float(a.mean()))
-    return Comparison(title, a, b, found, decide(found))
+    return Comparison(title, a, b, found, decide(found.judged))
 
 
 def mechanism_clause(test: MechanismTest) -> str:

@@ -69,16 +69,25 @@ def judge_prediction(real: Agreement, placebo: Agreement, n_variants: int, n_see
             f"{n_variants} variants and {n_seeds} seeds are fewer than the {FEWEST_VARIANTS} and "
             f"{FEWEST_SEEDS} the rule asks for ({figures}{unusable})",
         )
-    fits = (
+    if not fits(real):
+        return Finding(Rule.REFUTED, f"{figures}{unusable}")
+    if not fails(placebo, real):
+        return Finding(Rule.NOT_DISCRIMINATING, f"the placebo fits too: {figures}{unusable}")
+    return Finding(Rule.CONFIRMED, f"{figures}{unusable}")
+
+
+def fits(real: Agreement) -> bool:
+    """Say whether slope, correlation and log-rmse are within rule R1's limits."""
+    return (
         abs(real.slope - 1) <= SLOPE_TOLERANCE
         and real.correlation >= SMALLEST_CORRELATION
         and real.log_rmse <= LARGEST_LOG_RMSE
     )
-    if not fits:
-        return Finding(Rule.REFUTED, f"{figures}{unusable}")
-    if not placebo.log_rmse >= PLACEBO_FACTOR * real.log_rmse:
-        return Finding(Rule.NOT_DISCRIMINATING, f"the placebo fits too: {figures}{unusable}")
-    return Finding(Rule.CONFIRMED, f"{figures}{unusable}")
+
+
+def fails(placebo: Agreement, real: Agreement) -> bool:
+    """Say whether a placebo errs so many times as much as the prediction as rule R1 asks."""
+    return placebo.log_rmse >= PLACEBO_FACTOR * real.log_rmse
 
 
 def judge_change(

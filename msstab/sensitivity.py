@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from msstab import evidence
+from msstab.evidence import Judged, Scale
 from msstab.results import Comparison
 from msstab.verdict import TREE, Deciding, branch_taken
 
@@ -19,7 +20,7 @@ LEVELS = (0.01, 0.05, 0.1)
 """Levels that are tried."""
 
 AS_JUDGED, MARGIN, LEVEL = "as judged", "smallest effect of interest", "level"
-RATIOS, SEED = "log ratios", "seed left out"
+SCALE, SEED = "scale", "seed left out"
 
 
 class _Facts(NamedTuple):
@@ -27,7 +28,7 @@ class _Facts(NamedTuple):
 
     n: int
     alpha: float
-    mean_difference: float
+    mean: float
     p_value: float
     p_equivalence: float
 
@@ -42,28 +43,23 @@ def vary(
 
     Columns: `varied` (what is changed), `value` (to what: a share, a level, the number of the seed
     left out), `outcome`, `differs` (from the outcome as judged), `effect` (mean change as a share
-    of the baseline's mean error; for log ratios, geometric mean ratio less 1), `p_value`,
-    `p_equivalence`. Errors that are not positive have no log ratios, and two pairs none to leave
-    out. 1.5 s for 1000 pairs.
+    of the baseline's error, see `evidence.Judged`), `p_value`,
+    `p_equivalence`. Where differences decide there is no other scale, and two pairs have none to
+    leave out. 1.5 s for 1000 pairs.
     """
-    e, a, b = comparison.evidence, comparison.baseline, comparison.idea
-    d, share = b - a, e.margin / e.mean_baseline
-    judged = _Facts(e.n, e.alpha, e.mean_difference, e.p_value, e.p_equivalence)
-    effect = e.mean_difference / e.mean_baseline
-    rows = [_row(AS_JUDGED, math.nan, judged, effect)]
+    e = comparison.evidence
+    judged, values = e.judged, _values(comparison)
+    facts = _facts(judged)
+    rows = [_row(AS_JUDGED, math.nan, facts, judged.effect)]
     for margin in margins:
-        p = evidence.equivalence_p(d, margin * e.mean_baseline)
-        rows.append(_row(MARGIN, margin, judged._replace(p_equivalence=p), effect))
-    rows += [_row(LEVEL, level, judged._replace(alpha=level), effect) for level in levels]
-    if not math.isnan(e.ratio):
-        facts = judged._replace(
-            mean_difference=math.log(e.ratio),
-            p_value=e.ratios.p_value,
-            p_equivalence=e.ratios.p_equivalence,
-        )
-        rows.append(_row(RATIOS, math.nan, facts, e.ratio - 1))
+        p = evidence.equivalence_p(values, _own_margin(comparison, margin))
+        rows.append(_row(MARGIN, margin, facts._replace(p_equivalence=p), judged.effect))
+    rows += [_row(LEVEL, level, facts._replace(alpha=level), judged.effect) for level in levels]
+    if judged.scale is Scale.RATIOS:
+        other = e.on(Scale.DIFFERENCES)
+        rows.append(_row(SCALE, math.nan, _facts(other), other.effect))
     if e.n > 2:
-        rows += _without_each(a, d, e.alpha, share)
+        rows += _without_each(comparison, values)
     frame = pd.DataFrame(rows)
     frame.insert(3, "differs", frame.outcome != frame.outcome[0])
     return frame
@@ -118,16 +114,36 @@ def _row(varied: str, value: float, facts: Deciding, effect: float) -> dict[str,
     }
 
 
-def _without_each(
-    baseline: NDArray[np.float64], d: NDArray[np.float64], alpha: float, share: float
-) -> list[dict[str, object]]:
-    """Return a row for each seed left out; the margin follows the baseline's mean without it."""
-    rows = []
-    for seed, p in enumerate(evidence.sign_flip_leave_one_out(d).tolist()):
-        rest, mean = np.delete(d, seed), float(np.delete(baseline, seed).mean())
-        p_equivalence = evidence.equivalence_p(rest, share * mean)
-        facts = _Facts(rest.size, alpha, float(rest.mean()), p, p_equivalence)
-        rows.append(_row(SEED, seed, facts, facts.mean_difference / mean))
+def _facts(judged: Judged) -> _Facts:
+    return _Facts(judged.n, judged.alpha, judged.mean, judged.p_value, judged.p_equivalence)
+
+
+def _values(comparison: Comparison) -> NDArray[np.float64]:
+    """Return what decides of each pair (n,): the log ratio, or the difference."""
+    a, b = comparison.baseline, comparison.idea
+    ratios = comparison.evidence.judged.scale is Scale.RATIOS
+    return evidence.log_ratios(a, b) if ratios else b - a
+
+
+def _own_margin(comparison: Comparison, share: float) -> float:
+    """Return a margin that is a share of the baseline's error in the units of `_values`."""
+    if comparison.evidence.judged.scale is Scale.RATIOS:
+        return evidence.log_margin(share)
+    return share * comparison.evidence.mean_baseline
+
+
+def _without_each(comparison: Comparison, values: NDArray[np.float64]) -> list[dict[str, object]]:
+    """Return a row for each seed left out; a margin on differences follows the baseline's mean."""
+    judged, baseline, rows = comparison.evidence.judged, comparison.baseline, []
+    ratios = judged.scale is Scale.RATIOS
+    for seed, p in enumerate(evidence.sign_flip_leave_one_out(values).tolist()):
+        rest = np.delete(values, seed)
+        unit = 1.0 if ratios else float(np.delete(baseline, seed).mean())
+        margin = evidence.log_margin(judged.margin) if ratios else judged.margin * unit
+        mean = float(rest.mean())
+        p_equivalence = evidence.equivalence_p(rest, margin)
+        facts = _Facts(rest.size, judged.alpha, mean, p, p_equivalence)
+        rows.append(_row(SEED, seed, facts, math.expm1(mean) if ratios else mean / unit))
     return rows
 
 
@@ -139,8 +155,8 @@ def _changed(varied: str, rows: pd.DataFrame, tried: int) -> str:
             return f"with a smallest effect of interest of {shares}"
         case _ if varied == LEVEL:
             return f"at a level of {_listed([f'{value:g}' for value in values], 'or')}"
-        case _ if varied == RATIOS:
-            return "on log ratios"
+        case _ if varied == SCALE:
+            return "on differences"
         case _:
             if len(values) == 1:
                 return f"without seed {values[0]:.0f} of {tried}"
@@ -155,8 +171,8 @@ def _unchanged(varied: str, rows: pd.DataFrame) -> str:
             return f"with a smallest effect of interest from {ends}"
         case _ if varied == LEVEL:
             return f"at levels from {low:g} to {high:g}"
-        case _ if varied == RATIOS:
-            return "on log ratios"
+        case _ if varied == SCALE:
+            return "on differences"
         case _:
             return f"without any one of the {len(rows)} seeds"
 

@@ -44,8 +44,8 @@ def both_errors(found: Results) -> str:
     """Say how the judged arm came out on both questions."""
     parts = []
     for comparison in (found.clean, found.noisy):
-        e = comparison.evidence
-        change = f"{e.percent(e.mean_difference):+.0f}%"
+        e = comparison.evidence.judged
+        change = e.written(e.effect, "+", 0)
         parts.append(f"{comparison.decision.outcome.value} ({change}, {p_text(e.p_value)})")
     return (
         f"Comparing networks trained with `{found.idea}` with the baseline, each tuned for the "

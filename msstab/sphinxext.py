@@ -19,6 +19,12 @@ RESULTS = "_results"
 """Folder in the book's source that holds what the run wrote for its pages."""
 
 
+LICENCES = (
+    'Text <a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a>, '
+    'code <a href="https://opensource.org/license/bsd-3-clause">BSD 3-Clause</a>'
+)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Connect everything to Sphinx; called by Sphinx itself."""
     app.connect("config-inited", use_own_repository, priority=50)
@@ -58,6 +64,8 @@ def fill_substitutions(app: Sphinx, config: Config) -> None:
             if len(keys) > 1:
                 raise ExtensionError(f"results of different studies: {', '.join(sorted(keys))}")
             values |= texts
+    if repository := config["html_theme_options"].get("repository_url"):
+        values["colab_setup"] = _colab_setup(repository)
     config["myst_substitutions"] = values
     config["html_theme_options"]["extra_footer"] = _provenance(values)
 
@@ -118,12 +126,19 @@ def _texts(path: Path, content: object) -> dict[str, str]:
     return texts
 
 
+def _colab_setup(repository: str) -> str:
+    """Return the cell that makes a notebook run where only its own file was opened."""
+    folder = repository.rstrip("/").rpartition("/")[2]
+    return f"```text\n!git clone --quiet {repository}\n%cd {folder}\n```"
+
+
 def _provenance(values: dict[str, str]) -> str:
     """Say at the foot of each page which run made it."""
     if "study_key" not in values:
         return ""
     parts = [f"Study <code>{html.escape(values['study_key'])}</code>"]
     parts += [html.escape(values[name]) for name in ("versions", "build_date") if name in values]
+    parts.append(LICENCES)
     return f'<p class="msstab-provenance">{" · ".join(parts)}</p>'
 
 

@@ -229,6 +229,7 @@ PROFILES: dict[str, dict[str, Any]] = {
         "survey_arms": (),
         "survey_cells": ("gru",),
         "survey_sizes": (8, 16),
+        "survey_structures": ("unit", "weight"),
         "bits": (8, 4),
         "free_runs": (1, 4),
     },

@@ -111,6 +111,15 @@ class Picture:
         }
 
 
+def standalone(picture: Picture) -> str:
+    """Return a picture as the content of a file of its own, which follows the reader's theme."""
+    colours = (
+        "<style>:root{color-scheme:light dark;color:#222}"
+        "@media (prefers-color-scheme:dark){:root{color:#ddd}}</style>"
+    )
+    return picture.svg.replace("<title>", f"{colours}<title>", 1) + "\n"
+
+
 def _saved(figure: Figure) -> str:
     """Save a figure as SVG and keep the element and what is drawn: no comments, no metadata."""
     buffer = io.StringIO()

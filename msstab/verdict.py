@@ -8,7 +8,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from msstab.evidence import PairedEvidence, pairs_for_level
+from msstab.evidence import Judged, Scale, pairs_for_level
 
 
 class Outcome(StrEnum):
@@ -28,7 +28,10 @@ class Decision(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """The fields of a report that follow from the outcome and the mechanism test."""
+    """The fields of a report that follow from the outcome and the mechanism test.
+
+    `reasons` says in words why each of the others is what it is.
+    """
 
     worked: bool
     confidence: int
@@ -36,6 +39,7 @@ class Judgement(NamedTuple):
     practical_verdict: str
     mechanism_ok: int
     system_judged: bool
+    reasons: dict[str, str]
 
 
 _HEADLINES = {
@@ -47,7 +51,7 @@ _HEADLINES = {
 
 
 class Deciding(Protocol):
-    """What of the evidence decides; `PairedEvidence` is one such thing."""
+    """What the decision tree looks at; `evidence.Judged` is one such thing."""
 
     @property
     def n(self) -> int:
@@ -58,8 +62,8 @@ class Deciding(Protocol):
         """Level of every test."""
 
     @property
-    def mean_difference(self) -> float:
-        """Mean of idea minus baseline."""
+    def mean(self) -> float:
+        """Mean of what is compared, negative where the idea is better."""
 
     @property
     def p_value(self) -> float:
@@ -79,14 +83,14 @@ class Branch(NamedTuple):
     question: str
     holds: Callable[[Deciding], bool]
     outcome: Outcome
-    reading: Callable[[PairedEvidence], str]
-    reason: Callable[[PairedEvidence], str]
+    reading: Callable[[Judged], str]
+    reason: Callable[[Judged], str]
 
 
-def decide(evidence: PairedEvidence) -> Decision:
-    """Apply the decision tree at the evidence's own level and margin; see `TREE`."""
-    branch = TREE[branch_taken(evidence)]
-    return Decision(branch.outcome, branch.reason(evidence))
+def decide(judged: Judged) -> Decision:
+    """Apply the decision tree at the evidence's own level, margin and scale; see `TREE`."""
+    branch = TREE[branch_taken(judged)]
+    return Decision(branch.outcome, branch.reason(judged))
 
 
 def branch_taken(evidence: Deciding) -> int:
@@ -99,17 +103,20 @@ def p_text(p: float) -> str:
     return f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
 
 
-def combine(decision: Decision, evidence: PairedEvidence, mechanism_ok: bool) -> Judgement:
+def combine(
+    decision: Decision, judged: Judged, mechanism_ok: bool, mechanism: str = ""
+) -> Judgement:
     """Join the outcome and the mechanism test into a report's verdict fields.
 
     `confidence`, 0 to 10 and rounded down, is ten times 1 - p: p of the sign-flip test where
     the idea worked, else p of an improvement by at least the margin, so that it says how surely
     such an improvement is excluded. `system_verdict`: supported if better by the claimed
-    mechanism, refuted if shown worse or equivalent without it, else partial.
+    mechanism, refuted if shown worse or equivalent without it, else partial. `mechanism` is the
+    clause on the mechanism test.
     """
     outcome = decision.outcome
     worked = outcome is Outcome.BETTER
-    p = evidence.p_value if worked else evidence.p_improvement
+    p = judged.p_value if worked else judged.p_improvement
     if worked and mechanism_ok:
         system = "supported"
     elif outcome in (Outcome.WORSE, Outcome.EQUIVALENT) and not mechanism_ok:
@@ -118,73 +125,89 @@ def combine(decision: Decision, evidence: PairedEvidence, mechanism_ok: bool) ->
         system = "partial"
     # 10 * (1 - 0.9) is a hair below 1.
     confidence = math.floor(round(10 * (1 - p), 9))
-    return Judgement(worked, confidence, system, outcome.value, int(mechanism_ok), True)
+    margin = judged.written(judged.margin)
+    sure = (
+        f"that the error is lower at all (sign-flip {p_text(p)})"
+        if worked
+        else f"that the error is not lowered by {margin} or more ({p_text(p)})"
+    )
+    mechanism_word = "confirmed" if mechanism_ok else "not confirmed"
+    reasons = {
+        "worked": f"The outcome is {outcome.value}; only better counts as having worked.",
+        "practical_verdict": decision.reason,
+        "mechanism_ok": _sentence(mechanism) or f"The mechanism is {mechanism_word}.",
+        "system_verdict": (
+            f"The outcome is {outcome.value} and the mechanism {mechanism_word}. {_SYSTEM[system]}"
+        ),
+        "confidence": f"Ten times 1 - p, rounded down, for the claim {sure}.",
+    }
+    return Judgement(worked, confidence, system, outcome.value, int(mechanism_ok), True, reasons)
 
 
-def headline(decision: Decision, evidence: PairedEvidence, mechanism: str) -> str:
+_SYSTEM = {
+    "supported": "Better, by the claimed mechanism, supports the claim.",
+    "refuted": "Shown not to be better, without the claimed mechanism, refutes the claim.",
+    "partial": "Only part of the claim holds, or is decided.",
+}
+
+
+def headline(decision: Decision, judged: Judged, mechanism: str) -> str:
     """Return the verdict in one sentence; `mechanism` is a clause, such as 'rule R1 failed'."""
-    e = evidence
-    low, high = (_relative(e, bound, "+") for bound in e.interval)
-    lead = _HEADLINES[decision.outcome].format(margin=_relative(e, e.margin))
+    low, high = (judged.written(bound, "+") for bound in judged.interval)
+    lead = _HEADLINES[decision.outcome].format(margin=judged.written(judged.margin))
     return (
-        f"{lead} (mean {_relative(e, e.mean_difference, '+')}, {100 * (1 - e.alpha):.3g}% interval "
-        f"{low} to {high}, {p_text(e.p_value)}, {e.n} pairs of networks); "
-        f"{mechanism.strip().rstrip('.')}."
+        f"{lead} ({_MEANS[judged.scale]} {judged.written(judged.effect, '+')}, "
+        f"{100 * (1 - judged.alpha):.3g}% interval {low} to {high}, {p_text(judged.p_value)}, "
+        f"{judged.n} pairs of networks); {mechanism.strip().rstrip('.')}."
     )
 
 
-def _relative(evidence: PairedEvidence, effect: float, sign: str = "") -> str:
-    """Write an effect in percent of the baseline's mean, or as it is where that has no meaning."""
-    percent = evidence.percent(effect)
-    if math.isnan(percent):
-        return f"{effect:{sign}.3g}"
-    return f"{percent:{sign}.{1 if abs(percent) < 10 else 0}f}%"
+_MEANS = {Scale.RATIOS: "geometric mean ratio", Scale.DIFFERENCES: "mean difference"}
 
 
-def _amount(evidence: PairedEvidence, effect: float, sign: str = "") -> str:
-    percent = evidence.percent(effect)
-    relative = "" if math.isnan(percent) else f" ({percent:{sign}.3g}% of the baseline)"
-    return f"{effect:{sign}.3g}{relative}"
+def _sentence(clause: str) -> str:
+    clause = clause.strip().rstrip(".")
+    return f"{clause[0].upper()}{clause[1:]}." if clause else ""
 
 
-def _interval(evidence: PairedEvidence) -> str:
-    low, high = evidence.interval
-    return f"{100 * (1 - evidence.alpha):.3g}% interval [{low:+.3g}, {high:+.3g}]"
+def _interval(e: Judged) -> str:
+    low, high = (e.written(bound, "+") for bound in e.interval)
+    return f"{100 * (1 - e.alpha):.3g}% interval {low} to {high}"
 
 
-def _too_few(e: PairedEvidence) -> str:
+def _too_few(e: Judged) -> str:
     return (
         f"{e.n} pairs cannot give p <= {e.alpha:g} whatever their differences "
         f"(the smallest p is {e.p_floor:.3g}): at least {pairs_for_level(e.alpha)} are needed."
     )
 
 
-def _small(e: PairedEvidence) -> str:
+def _small(e: Judged) -> str:
     differs = "also differs" if e.p_value <= e.alpha else "does not differ"
     return (
-        f"The mean difference, {_found(e)}, is within {_amount(e, e.margin)} either way "
+        f"The change of the error, {_found(e)}, is within {e.written(e.margin)} either way "
         f"(two one-sided tests, {p_text(e.p_equivalence)}); it {differs} from zero "
         f"(sign-flip {p_text(e.p_value)})."
     )
 
 
-def _chance(e: PairedEvidence) -> str:
+def _chance(e: Judged) -> str:
     return (
-        f"The mean difference, {_found(e)}, could be chance (sign-flip {p_text(e.p_value)}); {e.n} "
-        f"pairs detect an effect of {_amount(e, e.mde_power80)} with 80% power, while the "
-        f"smallest effect of interest is {_amount(e, e.margin)}."
+        f"The change of the error, {_found(e)}, could be chance (sign-flip {p_text(e.p_value)}); "
+        f"{e.n} pairs detect a change of {e.written(e.mde_power80)} with 80% power, while the "
+        f"smallest effect of interest is {e.written(e.margin)}."
     )
 
 
-def _differs(e: PairedEvidence) -> str:
+def _differs(e: Judged) -> str:
     return (
-        f"The mean difference is {_found(e)}, {_interval(e)}, and differs from zero "
+        f"The change of the error is {_found(e)}, {_interval(e)}, and differs from zero "
         f"(sign-flip {p_text(e.p_value)}, {e.n} pairs)."
     )
 
 
-def _found(e: PairedEvidence) -> str:
-    return _amount(e, e.mean_difference, "+")
+def _found(e: Judged) -> str:
+    return f"{e.written(e.effect, '+')} ({_MEANS[e.scale]})"
 
 
 TREE = (
@@ -210,10 +233,10 @@ TREE = (
         _chance,
     ),
     Branch(
-        "Is the mean error lower than the baseline's?",
-        lambda e: e.mean_difference < 0,
+        "Is the error lower than the baseline's?",
+        lambda e: e.mean < 0,
         Outcome.BETTER,
-        lambda e: f"mean {_relative(e, e.mean_difference, '+')}",
+        lambda e: f"{_MEANS[e.scale]} {e.written(e.effect, '+')}",
         _differs,
     ),
     Branch("Else", lambda _: True, Outcome.WORSE, lambda _: "", _differs),

@@ -95,7 +95,8 @@ def write_notebook(path: Path, cells: list[Cell]) -> None:
 def make_project(root: Path) -> Path:
     """Write a project with one chapter, which each test fills as it likes."""
     root.mkdir(parents=True, exist_ok=True)
-    shutil.copy(REPOSITORY / "_config.yml", root)
+    for name in ("_config.yml", "CITATION.cff"):
+        shutil.copy(REPOSITORY / name, root)
     ignored = shutil.ignore_patterns("notebooks", "_results", "data")
     shutil.copytree(REPOSITORY / "book", root / "book", ignore=ignored)
     (root / "book" / "index.md").write_text("# Home\n\n{{ verdict_sentence }}\n", encoding="utf-8")
@@ -111,7 +112,10 @@ def make_whole_project(root: Path) -> Path:
     make_project(root)
     shutil.copy(REPOSITORY / "book" / "index.md", root / "book" / "index.md")
     shutil.copy(REPOSITORY / "_toc.yml", root)
-    others = ("00_original", "01_data", "02_baseline", "04_mechanism", "05_verdict", "own_idea")
+    others = (
+        *("00_original", "01_data", "02_baseline", "04_mechanism", "05_verdict"),
+        *("07_sizes", "08_uncertainty", "09_quantisation", "own_idea"),
+    )
     for name in others:
         write_notebook(root / "notebooks" / f"{name}.ipynb", [markdown(f"# {name}"), PARAMETERS])
     write_notebook(root / "notebooks" / "03_penalty.ipynb", RICH_CHAPTER)

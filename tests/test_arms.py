@@ -55,6 +55,23 @@ def test_a_matrix_that_is_not_finite_has_no_finite_norm_and_no_influence(broken:
     assert not torch.isfinite(found[1]).all()
 
 
+@pytest.mark.parametrize("scale", [1e12, 1e16, 1e25])
+def test_a_matrix_of_huge_entries_has_a_huge_norm_and_no_influence(scale: float) -> None:
+    matrices = normal(3, 4, 4, dtype=torch.float32)
+    clean = squared_spectral_norm(matrices)
+    expected = scale**2 * float(clean[1])
+    matrices[1] *= scale
+    matrices.requires_grad_()
+    value = squared_spectral_norm(matrices)
+    assert torch.equal(value[[0, 2]], clean[[0, 2]])
+    largest = torch.finfo(torch.float32).max
+    assert float(value[1].detach()) == (
+        pytest.approx(expected) if expected < largest else torch.inf
+    )
+    (found,) = torch.autograd.grad(value[[0, 2]].sum(), matrices)
+    assert torch.isfinite(found).all()
+
+
 # ---- the original's proxy
 
 

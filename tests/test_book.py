@@ -100,6 +100,19 @@ def test_the_manifest_tells_how_to_build_the_same_again(whole: Path) -> None:
     assert manifest["parameters"] == Study().model_dump(mode="json")
     assert manifest["command"] == "make book PROFILE=full"
     assert (whole / "bench_report.json").read_text() == "{}"
+    assert {f"{name}.html" for name in manifest["pages"]} < {
+        path.relative_to(whole).as_posix() for path in whole.rglob("*.html")
+    }
+
+
+def test_the_front_page_says_how_to_cite_and_to_run_it(whole: Path) -> None:
+    text = page(whole, "index")
+    assert "study <code" in text
+    assert "<em>msstab: does a mean-square stability penalty" in text
+    assert "git clone --quiet https://github.com/msstab/msstab" in re.sub("<[^>]+>", "", text)
+    for name in ("index", "notebooks/03_penalty"):
+        footer = page(whole, name).partition("msstab-provenance")[2]
+        assert "CC BY 4.0" in footer
 
 
 def test_a_chapter_shows_a_numbered_figure_that_follows_the_theme(whole: Path) -> None:
@@ -141,6 +154,31 @@ def test_buttons_lead_to_the_source_notebook(whole: Path) -> None:
     assert "https://github.com/msstab/msstab/edit/main/book/index.md" in front
 
 
+def test_a_forks_book_leads_to_the_fork_and_works_below_its_address(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_REPOSITORY", "Ada/report")
+    shutil.copy(Path(__file__).parents[1] / "book" / "index.md", project / "book")
+    index = project / "book" / "index.md"
+    index.write_text(
+        re.sub(r"\]\((notebooks/\w+|theory)\)", "](notebooks/00_only)", index.read_text())
+    )
+    html = book.build(Study(), root=project).path.parent
+    links = set(re.findall(r'href="(https://[^"]+)"', page(html, "notebooks/00_only")))
+    notebook = "notebooks/00_only.ipynb"
+    assert {
+        f"https://colab.research.google.com/github/Ada/report/blob/main/{notebook}",
+        f"https://mybinder.org/v2/gh/Ada/report/main?urlpath=lab/tree/{notebook}",
+        f"https://github.com/Ada/report/edit/main/{notebook}",
+        "https://ada.github.io/report/notebooks/00_only.html",
+    } <= links
+    assert not any("msstab/msstab" in link for link in links)
+    text = re.sub("<[^>]+>", "", page(html, "index"))
+    assert "!git clone --quiet https://github.com/Ada/report\n%cd report" in text
+    # An address from the site's root would leave out the folder that a project's pages lie in.
+    assert not re.search(r'(?:href|src)="/(?!/)', page(html, "index"))
+
+
 def test_mathematics_and_icons_come_with_the_book(whole: Path) -> None:
     text = page(whole, "notebooks/03_penalty")
     assert 'src="../_static/mathjax/tex-chtml.js"' in text
@@ -173,7 +211,7 @@ def test_no_machine_path_is_published(whole: Path) -> None:
 def test_only_the_book_is_left_behind(whole: Path) -> None:
     root = whole.parents[1]
     assert {path.name for path in root.iterdir()} == {
-        *("_config.yml", "_toc.yml", "_build", "book", "notebooks"),
+        *("CITATION.cff", "_config.yml", "_toc.yml", "_build", "book", "notebooks"),
     }
     assert {path.name for path in (root / "_build").iterdir()} == {"html", ".lock"}
     assert not (root / "book" / "notebooks").exists()
@@ -345,7 +383,7 @@ def test_the_real_chapters_make_a_book_around_an_arm_of_ones_own(
     ignored = shutil.ignore_patterns("notebooks", "_results")
     shutil.copytree(source / "book", project / "book", ignore=ignored)
     shutil.copytree(source / "notebooks", project / "notebooks")
-    for name in ("_config.yml", "_toc.yml"):
+    for name in ("_config.yml", "_toc.yml", "CITATION.cff"):
         shutil.copy(source / name, project)
     example = nbformat.read(source / "notebooks" / "own_idea.ipynb", 4)
     (cell,) = (cell for cell in example.cells if cell.id == "arm")

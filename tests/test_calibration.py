@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from msstab import calibration, evidence, figures, results
-from msstab.evidence import Interval
+from msstab.evidence import Interval, Scale
 from msstab.verdict import Outcome, decide
 
 
@@ -53,8 +53,12 @@ def test_the_outcome_is_that_of_the_whole_evidence(pairs: int, change: float) ->
     a, b = calibration.errors(np.random.default_rng(4), "log t(3)", 0.0, 0.1, (5, pairs))
     for baseline, idea in zip(a, change * b, strict=True):
         margin = 0.05 * float(baseline.mean())
-        whole = decide(evidence.summarise(baseline, idea, margin=margin)).outcome
-        assert calibration.outcome(idea - baseline, margin, 0.05, 99_999) is whole
+        whole = evidence.summarise(baseline, idea, margin=margin)
+        on_errors = decide(whole.on(Scale.DIFFERENCES)).outcome
+        assert calibration.outcome(idea - baseline, margin, 0.05, 99_999) is on_errors
+        logs, log_margin = np.log(idea) - np.log(baseline), evidence.log_margin(0.05)
+        on_ratios = decide(whole.judged).outcome
+        assert calibration.outcome(logs, log_margin, 0.05, 99_999) is on_ratios
 
 
 def test_all_four_outcomes_are_reached() -> None:
@@ -150,14 +154,15 @@ def test_decisions_and_intervals_on_errors_are_those_of_a_comparison() -> None:
     compared = [
         results.compare("", *pair, alpha=0.05, sesoi=0.05) for pair in zip(a, b, strict=True)
     ]
-    shares = {kind: np.mean([c.decision.outcome is kind for c in compared]) for kind in Outcome}
-    assert 0 < shares[Outcome.EQUIVALENT] < 1
-    for kind in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE):
-        row = one(first, quantity=kind.value, procedure=calibration.ERRORS)
-        assert row.rate == pytest.approx(shares[kind])
-    row = one(first, quantity="equivalent", procedure=calibration.LOGS)
-    share = np.mean([c.evidence.ratios.p_equivalence <= 0.05 for c in compared])
-    assert row.rate == pytest.approx(share)
+    for scale, procedure in (
+        (Scale.DIFFERENCES, calibration.ERRORS),
+        (Scale.RATIOS, calibration.LOGS),
+    ):
+        outcomes = [decide(c.evidence.on(scale)).outcome for c in compared]
+        assert Outcome.EQUIVALENT in outcomes
+        for kind in (Outcome.EQUIVALENT, Outcome.INCONCLUSIVE):
+            row = one(first, quantity=kind.value, procedure=procedure)
+            assert row.rate == pytest.approx(np.mean([found is kind for found in outcomes]))
     intervals = {
         "t": ([c.evidence.ratio_interval for c in compared], 1),
         "Hodges-Lehmann": ([c.evidence.ratios.interval_hodges_lehmann for c in compared], 1),

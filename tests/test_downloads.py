@@ -56,7 +56,7 @@ def test_the_landing_pages_numbers_are_texts_without_gaps(
     assert "nan" not in json.dumps(numbers)
     e = tiny_results.clean.evidence
     assert numbers["pairs"] == str(e.n)
-    assert f"{e.percent(e.mean_difference):+.0f}%" in numbers["effect_text"]
+    assert f"{100 * (e.ratio - 1):+.0f}%" in numbers["effect_text"]
     assert "<svg" in (tmp_path / "effect.html").read_text(encoding="utf-8")
 
 

@@ -49,7 +49,7 @@ def drawn(name: str, found: Results) -> Picture:
             errors = {"baseline": found.clean.baseline, found.idea: found.clean.idea}
             return figures.performance_profile(errors)
         case "decision_tree":
-            return figures.decision_tree(found.clean.evidence)
+            return figures.decision_tree(found.clean.evidence.judged)
         case "signature":
             return figures.signature(found.table)
         case _:
@@ -86,10 +86,16 @@ def test_every_figure_is_drawn_alike_twice_and_says_what_it_shows(
 def test_the_paired_figure_states_wins_mean_and_interval(tiny_results: Results) -> None:
     e = tiny_results.clean.evidence
     alt = figures.paired(tiny_results.clean).alt
-    low, high = (e.percent(bound) for bound in e.interval)
+    low, high = (100 * (bound - 1) for bound in e.ratios.interval)
     assert f"{e.wins} favour" in alt
-    assert f"{e.percent(e.mean_difference):+.1f}% of the baseline" in alt
+    assert f"Mean change {100 * (e.ratio - 1):+.1f}%" in alt
     assert f"{low:+.1f}% to {high:+.1f}%" in alt
+
+
+def test_pairs_without_logarithms_are_drawn_as_differences() -> None:
+    pair = results.compare("error", [1.0, 2.0, 1.5], [0.0, 2.0, 1.0], alpha=0.05, sesoi=0.05)
+    e = pair.evidence
+    assert f"Mean change {e.percent(e.mean_difference):+.1f}%" in figures.paired(pair).alt
 
 
 def test_effects_say_each_comparison_in_the_order_given(tiny_results: Results) -> None:

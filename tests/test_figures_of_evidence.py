@@ -73,7 +73,7 @@ def test_the_forest_begins_with_the_judged_arm_and_marks_what_survives_adjustmen
     for text, question in ((clean, "clean"), (noisy, "noisy")):
         assert text.index("second arm") < text.index("first") < text.index("third")
         compared = {name: getattr(a, question) for name, a in ARMS.items()}
-        for name, p in holm_across(compared, "ratios").items():
+        for name, p in holm_across(compared).items():
             r = compared[name].evidence.ratios
             low, high = r.interval
             differs = ", differs" if p <= 0.05 else ""
@@ -126,7 +126,7 @@ def test_profiles_need_the_same_problems_and_an_error() -> None:
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_the_tree_shows_the_path_with_the_figures_of_each_question_asked(outcome: Outcome) -> None:
-    e = evidence_for(outcome)
+    e = evidence_for(outcome).judged
     taken = branch_taken(e)
     alt = figures.decision_tree(e).alt
     assert alt.endswith(f"Here: {outcome.value}.")
@@ -137,7 +137,10 @@ def test_the_tree_shows_the_path_with_the_figures_of_each_question_asked(outcome
 
 
 def test_without_evidence_the_tree_has_no_path() -> None:
-    plain, taken = figures.decision_tree(), figures.decision_tree(evidence_for(Outcome.WORSE))
+    plain, taken = (
+        figures.decision_tree(),
+        figures.decision_tree(evidence_for(Outcome.WORSE).judged),
+    )
     assert "Here" not in plain.alt
     assert plain.svg.count("stroke-width: 2.5") == 0
     # All four questions, the arrows down between them and to the last box, and that box.

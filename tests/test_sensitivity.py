@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from msstab import sensitivity
-from msstab.evidence import log_margin, log_ratios, summarise
+from msstab.evidence import Scale, summarise
 from msstab.results import Comparison, compare
 from msstab.verdict import decide
 
@@ -34,23 +34,36 @@ def test_every_row_is_what_the_whole_evidence_decides(n: int, shift: float) -> N
                 e = summarise(rest, np.delete(b, int(row["value"])), margin=0.05 * rest.mean())
             case _:
                 continue
-        assert row["outcome"] == decide(e).outcome.value
-        assert row["p_value"] == e.p_value
-        assert row["p_equivalence"] == pytest.approx(e.p_equivalence, rel=1e-9)
-        assert row["effect"] == pytest.approx(e.mean_difference / e.mean_baseline, rel=1e-12)
+        assert row["outcome"] == decide(e.judged).outcome.value
+        assert row["p_value"] == e.judged.p_value
+        assert row["p_equivalence"] == pytest.approx(e.judged.p_equivalence, rel=1e-9)
+        assert row["effect"] == pytest.approx(e.judged.effect, rel=1e-12)
     assert (frame.varied == sensitivity.SEED).sum() == n
     assert list(frame.differs) == list(frame.outcome != c.decision.outcome.value)
 
 
 def test_the_other_scale_is_decided_by_the_same_tree() -> None:
     c = compared(12, -0.2)
-    logs = log_ratios(c.baseline, c.idea)
-    # Log ratios as the differences of two arms: the tree applied to them as they are.
-    e = summarise(np.full(12, 1.0), 1.0 + logs, margin=log_margin(0.05))
-    (row,) = sensitivity.vary(c).query("varied == 'log ratios'").to_dict("records")
-    assert row["outcome"] == decide(e).outcome.value == "better"
-    assert row["effect"] == pytest.approx(np.expm1(logs.mean()))
+    e = summarise(c.baseline, c.idea, margin=0.05 * c.baseline.mean())
+    (row,) = sensitivity.vary(c).query("varied == 'scale'").to_dict("records")
+    assert row["outcome"] == decide(e.on(Scale.DIFFERENCES)).outcome.value == "better"
+    assert row["effect"] == pytest.approx((c.idea - c.baseline).mean() / c.baseline.mean())
     assert row["p_value"] == e.p_value
+
+
+@pytest.mark.parametrize("n", [9, 40])
+def test_errors_without_logarithms_are_varied_on_differences(n: int) -> None:
+    c = compared(n, -0.1)
+    baseline = np.append(c.baseline, 0.0)
+    idea = np.append(c.idea, 0.001)
+    frame = sensitivity.vary(compare("error", baseline, idea, alpha=0.05, sesoi=0.05))
+    for row in frame[frame.varied == sensitivity.SEED].to_dict("records"):
+        seed = int(row["value"])
+        rest = np.delete(baseline, seed)
+        e = summarise(rest, np.delete(idea, seed), margin=0.05 * rest.mean())
+        judged = e.on(Scale.DIFFERENCES)
+        assert row["outcome"] == decide(judged).outcome.value
+        assert row["effect"] == pytest.approx(judged.effect, rel=1e-12)
 
 
 def test_one_seed_that_makes_the_verdict_is_named() -> None:
@@ -72,7 +85,7 @@ def test_one_seed_that_makes_the_verdict_is_named() -> None:
 def test_what_does_not_change_the_outcome_is_said_to_leave_it() -> None:
     said = sensitivity.sentence(sensitivity.vary(compared(40, -0.9)))
     assert said.startswith("The outcome is better. It stays the same with a smallest effect of ")
-    assert "from 1% to 20%, at levels from 0.01 to 0.1, on log ratios and without any one" in said
+    assert "from 1% to 20%, at levels from 0.01 to 0.1, on differences and without any one" in said
     assert "would be" not in said
 
 
@@ -91,9 +104,9 @@ def test_two_pairs_leave_none_out() -> None:
     assert "Seed" not in sensitivity.sentence(frame)
 
 
-def test_errors_without_logarithms_have_no_row_on_ratios() -> None:
+def test_errors_without_logarithms_have_no_other_scale() -> None:
     c = compare("error", [1.0, 2.0, 1.5], [0.0, 2.0, 1.0], alpha=0.05, sesoi=0.05)
-    assert sensitivity.RATIOS not in set(sensitivity.vary(c).varied)
+    assert sensitivity.SCALE not in set(sensitivity.vary(c).varied)
 
 
 def test_a_thousand_seeds_are_left_out_in_seconds() -> None:

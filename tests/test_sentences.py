@@ -39,8 +39,8 @@ def test_both_errors_give_each_comparisons_own_outcome(tiny_results: Results) ->
     text = sentences.both_errors(tiny_results._replace(arms={tiny_results.idea: own}))
     assert text.index("clean error comes out worse") < text.index("noise of 0.2 better")
     for comparison in (clean, noisy):
-        e = comparison.evidence
-        assert f"{e.percent(e.mean_difference):+.0f}%" in text
+        ratio = comparison.evidence.ratio
+        assert f"{100 * (ratio - 1):+.0f}%" in text
 
 
 def test_bracketing_says_how_the_ladder_grew_and_whether_that_was_enough(

@@ -32,6 +32,13 @@ def test_results_become_substitutions(tmp_path: Path, config: Any) -> None:
     assert values == {"kept": "yes", "pairs": "256", "share": "0.1235", "text": "−3% *or* so"}
 
 
+def test_notebooks_that_are_opened_alone_find_the_project(tmp_path: Path, config: Any) -> None:
+    config["html_theme_options"]["repository_url"] = "https://github.com/Ada/report"
+    assert fill(tmp_path, config)["colab_setup"] == (
+        "```text\n!git clone --quiet https://github.com/Ada/report\n%cd report\n```"
+    )
+
+
 @pytest.mark.parametrize("wrong", [["a"], {"a": None}, {"a": {"b": 1}}])
 def test_results_of_another_shape_are_refused(tmp_path: Path, config: Any, wrong: object) -> None:
     with pytest.raises(ExtensionError, match=r"numbers\.json"):
@@ -46,7 +53,9 @@ def test_two_files_that_contradict_each_other_are_refused(tmp_path: Path, config
 def test_the_footer_escapes_what_it_shows(tmp_path: Path, config: Any) -> None:
     fill(tmp_path, config, build={"study_key": "<k>", "versions": "a & b", "build_date": "today"})
     assert config["html_theme_options"]["extra_footer"] == (
-        '<p class="msstab-provenance">Study <code>&lt;k&gt;</code> · a &amp; b · today</p>'
+        '<p class="msstab-provenance">Study <code>&lt;k&gt;</code> · a &amp; b · today · '
+        'Text <a href="https://creativecommons.org/licenses/by/4.0/">CC BY 4.0</a>, '
+        'code <a href="https://opensource.org/license/bsd-3-clause">BSD 3-Clause</a></p>'
     )
 
 

@@ -35,7 +35,7 @@ def test_comparisons_show_the_evidence_and_the_outcome_of_the_decision(
     for (_, row), comparison in zip(frame.iterrows(), compared, strict=True):
         e = comparison.evidence
         assert row["Outcome"] == comparison.decision.outcome.value
-        assert row["Change"] == f"{e.percent(e.mean_difference):+.1f}%"
+        assert row["Change"] == f"{100 * (e.ratio - 1):+.1f}%"
         assert row["Wins"] == f"{e.wins} of {e.n}"
 
 
@@ -103,9 +103,9 @@ def test_arms_are_shown_with_their_own_comparisons(tiny_results: Results) -> Non
         (noisy["Clean error"], own.price),
         (tables.levels(tiny_results).loc[0, "Noise 0.2"], own.noisy),
     ):
-        e = compared.evidence
-        low, high = (e.percent(bound) for bound in e.interval)
-        assert shown == f"{e.percent(e.mean_difference):+.0f}% [{low:+.0f}, {high:+.0f}]"
+        r = compared.evidence.ratios
+        low, high = (100 * (bound - 1) for bound in r.interval)
+        assert shown == f"{100 * (r.ratio - 1):+.0f}% [{low:+.0f}, {high:+.0f}]"
     assert noisy["Error under noise: outcome"] == own.noisy.decision.outcome.value
 
 
@@ -168,6 +168,15 @@ def test_the_verdicts_answers_are_the_reports(tiny_results: Results) -> None:
     assert answers["Outcome on clean error"] == report.practical_verdict
     assert answers["Did it work?"] == ("yes" if report.worked else "no")
     assert answers["Confidence, 0 to 10"] == str(report.confidence)
+    assert all(frame.Why)
+
+
+def test_every_question_is_shown_with_its_answer(tiny_results: Results) -> None:
+    frame = tables.questions(downloads.report(tiny_results))
+    assert list(frame.Outcome) == [
+        c.decision.outcome.value for c in (tiny_results.clean, tiny_results.noisy)
+    ]
+    assert list(frame.Why) == [c.decision.reason for c in (tiny_results.clean, tiny_results.noisy)]
 
 
 def test_a_shown_table_has_a_caption_scoped_headers_and_escaped_text() -> None:

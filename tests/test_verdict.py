@@ -4,14 +4,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from outcomes import BASELINE, NOISE, evidence_for
+from outcomes import BASELINE, NOISE
+from outcomes import evidence_for as whole_evidence_for
 
 from msstab import verdict
-from msstab.evidence import summarise
+from msstab.evidence import Judged, Scale, summarise
 from msstab.report import read_report
 from msstab.verdict import Outcome
 
 ORIGINAL = Path(__file__).parents[1] / "book" / "data" / "stage2_report.json"
+
+
+def evidence_for(outcome: Outcome) -> Judged:
+    return whole_evidence_for(outcome).judged
 
 
 # ---- the tree
@@ -29,22 +34,22 @@ def test_each_outcome_is_reached(outcome: Outcome) -> None:
 def test_too_few_pairs_cannot_decide_and_say_how_many_would(n: int) -> None:
     for shift in (-0.5, 0.0):
         idea = BASELINE[:n] + shift
-        decision = verdict.decide(summarise(BASELINE[:n], idea, margin=0.05))
+        decision = verdict.decide(summarise(BASELINE[:n], idea, margin=0.05).judged)
         assert decision.outcome is Outcome.INCONCLUSIVE
         assert "at least 6 are needed" in decision.reason
         assert f"{2 / 2**n:.3g}" in decision.reason
 
 
 def test_six_pairs_can_decide() -> None:
-    e = summarise(BASELINE[:6], BASELINE[:6] - 0.5, margin=0.05)
+    e = summarise(BASELINE[:6], BASELINE[:6] - 0.5, margin=0.05).judged
     assert verdict.decide(e).outcome is Outcome.BETTER
-    strict = summarise(BASELINE[:6], BASELINE[:6] - 0.5, margin=0.05, alpha=0.01)
+    strict = summarise(BASELINE[:6], BASELINE[:6] - 0.5, margin=0.05, alpha=0.01).judged
     assert verdict.decide(strict).outcome is Outcome.INCONCLUSIVE
     assert "at least 8 are needed" in verdict.decide(strict).reason
 
 
 def test_equivalence_comes_before_a_difference_and_mentions_it() -> None:
-    small = summarise(BASELINE, BASELINE - 0.01 + NOISE / 10, margin=0.05)
+    small = summarise(BASELINE, BASELINE - 0.01 + NOISE / 10, margin=0.05).judged
     assert small.p_value <= 0.05
     decision = verdict.decide(small)
     assert decision.outcome is Outcome.EQUIVALENT
@@ -53,7 +58,7 @@ def test_equivalence_comes_before_a_difference_and_mentions_it() -> None:
 
 
 def test_identical_arms_are_equivalent() -> None:
-    decision = verdict.decide(summarise(BASELINE, BASELINE, margin=0.05))
+    decision = verdict.decide(summarise(BASELINE, BASELINE, margin=0.05).judged)
     assert decision.outcome is Outcome.EQUIVALENT
 
 
@@ -69,16 +74,18 @@ def test_level_itself_counts_as_rejection() -> None:
 def test_inconclusive_compares_what_is_detectable_with_what_matters() -> None:
     e = evidence_for(Outcome.INCONCLUSIVE)
     reason = verdict.decide(e).reason
-    assert f"detect an effect of {e.mde_power80:.3g}" in reason
-    assert f"({e.percent(e.mde_power80):.3g}% of the baseline) with 80% power" in reason
-    assert f"smallest effect of interest is {e.margin:.3g}" in reason
+    assert f"detect a change of {100 * e.mde_power80:.0f}% with 80% power" in reason
+    assert f"smallest effect of interest is {100 * e.margin:.1f}%" in reason
 
 
 def test_the_original_is_inconclusive_as_it_said() -> None:
     report = read_report(ORIGINAL)
     bench = report.bench_report
     baseline = np.array(bench.baseline.full.per_seed)
-    e = summarise(baseline, bench.idea.per_seed, margin=0.05 * baseline.mean())
+    whole = summarise(baseline, bench.idea.per_seed, margin=0.05 * baseline.mean())
+    assert verdict.decide(whole.judged).outcome == report.practical_verdict
+    # The original judged differences.
+    e = whole.on(Scale.DIFFERENCES)
     decision = verdict.decide(e)
     assert decision.outcome == report.practical_verdict
     judgement = verdict.combine(decision, e, bool(report.mechanism_ok))
@@ -86,6 +93,26 @@ def test_the_original_is_inconclusive_as_it_said() -> None:
     assert judgement.worked == report.worked
     # An improvement by 5% is excluded with 1 - 0.274 only.
     assert judgement.confidence == 7
+
+
+def test_heavy_tails_do_not_hide_what_ratios_show() -> None:
+    # Every network improves by about a tenth; one pair of huge errors drowns it in differences.
+    baseline = np.array([*BASELINE, 1000.0, 900.0])
+    idea = baseline * (0.9 + np.append(NOISE, [0.0, 0.0]) / 2)
+    idea[-1] = 990.0
+    e = summarise(baseline, idea, margin=0.05 * baseline.mean())
+    assert verdict.decide(e.on(Scale.DIFFERENCES)).outcome is Outcome.INCONCLUSIVE
+    assert verdict.decide(e.judged).outcome is Outcome.BETTER
+    assert "geometric mean ratio" in verdict.decide(e.judged).reason
+
+
+def test_errors_without_logarithms_are_judged_by_their_differences() -> None:
+    e = summarise([0.0, *BASELINE], [0.1, *(BASELINE - 0.5)], margin=0.05)
+    assert e.judged.scale is Scale.DIFFERENCES
+    assert e.judged.effect == pytest.approx(e.mean_difference / e.mean_baseline)
+    decision = verdict.decide(e.judged)
+    assert decision.outcome is Outcome.BETTER
+    assert "mean difference" in decision.reason
 
 
 # ---- fields and prose
@@ -114,6 +141,12 @@ def test_outcome_and_mechanism_give_the_fields(
     assert judgement.worked is (outcome is Outcome.BETTER)
     assert judgement.mechanism_ok == mechanism_ok
     assert judgement.system_judged is True
+    reasons = judgement.reasons
+    assert set(reasons) == {*judgement._fields} - {"system_judged", "reasons"}
+    assert all(reason.endswith(".") for reason in reasons.values())
+    assert outcome.value in reasons["system_verdict"]
+    assert ("not confirmed" in reasons["system_verdict"]) is not mechanism_ok
+    assert reasons["practical_verdict"] == verdict.decide(e).reason
 
 
 @pytest.mark.parametrize(
@@ -135,15 +168,16 @@ def test_headline_is_one_sentence_with_the_numbers() -> None:
     assert text.startswith("The penalty lowers the test error")
     assert text.endswith("; rule R1 is not discriminating.")
     assert text.count(". ") == 0
-    low, high = (e.percent(bound) for bound in e.interval)
+    low, high = (100 * bound for bound in e.interval)
     for number in (f"p = {e.p_value:.2g}", "10 pairs", f"{low:+.0f}% to {high:+.0f}%"):
         assert number in text
-    assert f"mean {e.percent(e.mean_difference):+.0f}%" in text
+    assert f"geometric mean ratio {100 * e.effect:+.0f}%" in text
 
 
 def test_sentences_leave_out_percentages_of_nothing() -> None:
-    e = summarise(BASELINE - 2, BASELINE - 2.2, margin=0.05)
-    assert e.mean_baseline < 0
+    e = summarise(BASELINE - 2, BASELINE - 2.2, margin=0.05).judged
+    assert e.scale is Scale.DIFFERENCES
+    assert e.effect == pytest.approx(-0.2)
     text = verdict.decide(e).reason + verdict.headline(verdict.decide(e), e, "yes")
     assert "nan" not in text
 
@@ -172,7 +206,7 @@ def test_the_figures_beside_a_question_are_the_evidences() -> None:
     assert readings[0] == "10 pairs, 6 needed"
     assert readings[1].endswith(verdict.p_text(e.p_equivalence))
     assert readings[2].endswith(verdict.p_text(e.p_value))
-    assert readings[3] == f"mean {e.percent(e.mean_difference):+.0f}%"
+    assert readings[3] == f"geometric mean ratio {100 * e.effect:+.0f}%"
 
 
 def test_a_p_that_is_not_a_number_decides_nothing() -> None:

@@ -10,6 +10,10 @@ from torch import Tensor
 from msstab import cells
 from msstab.arms.registry import Penalty, Step, arm
 
+LARGEST_SQUARED = 1e15
+"""Entries from which on, far beyond any network that learns, a product of matrices might overflow:
+they are scaled first, which no singular vector depends on."""
+
 
 @arm(strengths=(0.0, 0.1, 1.0))
 def spectral_proxy(step: Step) -> Penalty:
@@ -83,12 +87,15 @@ class _SquaredSpectralNorm(torch.autograd.Function):
         for matrix in matrices.detach().cpu().numpy():
             own = matrix.copy()
             finite = np.nan_to_num(own, nan=0.0, posinf=0.0, neginf=0.0)
+            if (largest := np.abs(finite).max()) > LARGEST_SQUARED:
+                finite = finite / largest
             _, vectors = scipy.linalg.eigh(
                 finite.T @ finite, subset_by_index=[n - 1, n - 1], check_finite=False
             )
             leading.append(vectors[:, 0])
-            images.append(own @ leading[-1])
-            squares.append(images[-1] @ images[-1])
+            with np.errstate(over="ignore", invalid="ignore"):
+                images.append(own @ leading[-1])
+                squares.append(images[-1] @ images[-1])
         found = (torch.as_tensor(np.stack(v)).to(matrices) for v in (squares, images, leading))
         norms, *saved = found
         ctx.save_for_backward(*saved)

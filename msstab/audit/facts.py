@@ -1,5 +1,6 @@
 """What a report records that its figures follow from, put in order once for every check."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from msstab.audit.reading import Arm, AuditError, Bench, Document
 from msstab.audit.rows import unit
-from msstab.evidence import PairedEvidence, summarise
+from msstab.evidence import Judged, PairedEvidence, Scale, summarise
 
 ARMS: tuple[Literal["baseline", "idea"], ...] = ("baseline", "idea")
 
@@ -47,6 +48,17 @@ class Facts:
     def sign(self) -> int:
         """1 where lower is better, as for an error, and -1 where higher is."""
         return -1 if "higher" in (self.bench.metric_direction or "").lower() else 1
+
+    @property
+    def judged(self) -> Judged | None:
+        """What decides, on the scale the report states; None where its values do not give it."""
+        stated, e = self.bench.comparison.decided_on, self.evidence
+        if e is None:
+            return None
+        scale = Scale.DIFFERENCES.value if stated is None else stated.scale
+        if scale is None or (scale == Scale.RATIOS.value and math.isnan(e.ratio)):
+            return None
+        return e.on(Scale(scale))
 
     @property
     def margin_stated(self) -> bool:

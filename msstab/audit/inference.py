@@ -21,6 +21,7 @@ def check(facts: Facts) -> Iterator[Row]:
     yield from _detectable(facts)
     yield from _interval(facts)
     yield _equivalence(facts)
+    yield from _decided(facts)
 
 
 def _p_value(facts: Facts) -> Row:
@@ -183,3 +184,27 @@ def _equivalence(facts: Facts) -> Row:
     percent = facts.percent(e.margin)
     size = f"{e.margin:.3g}" if percent is None else f"{percent:.3g}% of the baseline"
     return figure(name, said, e.p_equivalence, f"two one-sided t tests at a margin of {size}")
+
+
+def _decided(facts: Facts) -> Iterator[Row]:
+    """Yield the rows on what the outcome is said to rest on, where that is stated."""
+    said, e = facts.bench.comparison.decided_on, facts.judged
+    if said is None:
+        return
+    scale, (low, high) = said.scale or "decided on", said.interval or (None, None)
+    own: tuple[float | None, ...] = (None,) * 6
+    if e is not None:
+        own = (e.effect, *e.interval, e.p_value, e.p_equivalence, e.mde_power80)
+    names = ("effect", "low", "high", "p value", "equivalence p", "mde at 80% power")
+    values = (said.effect, low, high, said.p_value, said.p_equivalence, said.mde_power80)
+    # What rounding the smallest error may do to a share.
+    errors = [abs(v) for array in facts.values.values() if array is not None for v in array if v]
+    slack = facts.slack / min(errors, default=1.0)
+    for name, value, computed in zip(names, values, own, strict=True):
+        why = "recomputed from the values by seed"
+        if e is not None and name == "p value" and value is not None and not e.p_exact:
+            agrees = abs(value - e.p_value) <= 4 * math.sqrt(2) * e.p_standard_error
+            why = f"random signs, Monte Carlo standard error {e.p_standard_error:.2g}"
+            yield stated(f"{scale}: {name}", value, computed, agrees, why)
+        else:
+            yield figure(f"{scale}: {name}", value, computed, why, slack)

@@ -67,8 +67,19 @@ class Arm(Scores):
         return self if self.full is None else self.full
 
 
+class Decided(_Part):
+    """What the outcome is said to rest on; effects are shares of the baseline's error."""
+
+    scale: Literal["log ratios", "differences"] | None = None
+    effect: float | None = None
+    interval: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    p_value: float | None = None
+    p_equivalence: float | None = None
+    mde_power80: float | None = None
+
+
 class Comparison(_Part):
-    """What is said of the pairs."""
+    """What is said of the pairs; without `decided_on`, their differences decide."""
 
     delta_mean: float | None = None
     idea_wins: Count | None = None
@@ -82,6 +93,7 @@ class Comparison(_Part):
     alpha: Annotated[float, Field(ge=1e-6, lt=0.5)] | None = None
     margin: Positive | None = None
     p_equivalence: float | None = None
+    decided_on: Decided | None = None
     outcome: str | None = None
     verdict: str | None = None
     system_worked: bool | None = None

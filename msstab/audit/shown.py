@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from msstab.audit.rows import Kind, Row, Value
+from msstab.terminal import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,8 +95,8 @@ def print_table(rows: Sequence[Row], console: "Console | None" = None) -> None:
         )
     for row in rows:
         result = Text(RESULTS[row.kind], style=_STYLES[RESULTS[row.kind]])
-        name, *values = (Text(_printable(text)) for text in (row.quantity, *_texts(row)))
-        why = Text(_printable(row.why, 400), style="dim" if narrow else "")
+        name, *values = (Text(printable(text, _LONGEST)) for text in (row.quantity, *_texts(row)))
+        why = Text(printable(row.why, 400), style="dim" if narrow else "")
         if narrow:
             table.add_row(Text.assemble(name, "\n  ", why), *values, result)
         else:
@@ -115,12 +116,6 @@ def _text(value: Value, digits: int) -> str:
     if value is None:
         return _MISSING
     return value if isinstance(value, str) else f"{value:.{digits}g}"
-
-
-def _printable(text: str, longest: int = _LONGEST) -> str:
-    # A file of unknown origin may hold codes that move a terminal's cursor.
-    clean = "".join(c if c.isprintable() else " " for c in text)
-    return clean if len(clean) <= longest else clean[: longest - 3] + "..."
 
 
 def _plain(value: Value) -> Value:

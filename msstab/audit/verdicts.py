@@ -38,14 +38,15 @@ def check(facts: Facts) -> Iterator[Row]:
 
 def _outcome(facts: Facts) -> tuple[Outcome | None, str]:
     """Return what the differences decide; an assumed margin never turns a gain into none."""
-    e = facts.evidence
-    if e is None:
+    if facts.evidence is None:
         return None, "2 or more paired values are not recorded"
+    if (e := facts.judged) is None:
+        return None, "what it rests on is not said, or takes the errors of both arms, all positive"
     outcome, reason = decide(e)
     if facts.baseline_mean is None and not facts.margin_stated:
         reason = f"sign-flip {p_text(e.p_value)}; nothing is recorded to judge a difference's size"
     if not facts.margin_stated and outcome is Outcome.EQUIVALENT and e.p_value <= e.alpha:
-        differs = Outcome.BETTER if e.mean_difference < 0 else Outcome.WORSE
+        differs = Outcome.BETTER if e.mean < 0 else Outcome.WORSE
         outcome, reason = differs, "differs from zero; no margin is stated for it to be too small"
     if facts.sign < 0:
         outcome = _OPPOSITE.get(outcome, outcome)
@@ -55,9 +56,9 @@ def _outcome(facts: Facts) -> tuple[Outcome | None, str]:
 def _from_stated(facts: Facts) -> bool | None:
     """Return whether the stated figures show a gain, where there are no values by seed."""
     said = facts.bench.comparison
-    if said.interval is not None:
-        ends = [facts.sign * end for end in said.interval]
-        return max(ends) < 0
+    interval = said.interval if said.decided_on is None else said.decided_on.interval
+    if interval is not None:
+        return max(facts.sign * end for end in interval) < 0
     if said.p_value is not None and said.delta_mean is not None:
         return said.p_value <= facts.alpha and facts.sign * said.delta_mean < 0
     return None
@@ -109,9 +110,11 @@ def _words(name: str, text: str | None, better: bool | None) -> Row:
 def _quoted_p(facts: Facts) -> Row:
     said, name = facts.bench.comparison, "p in the verdict's words"
     match = re.search(rf"\bp = {_NUMBER}", facts.document.verdict or "")
-    known = [p for p in (said.p_value, said.p_equivalence) if p is not None]
-    if facts.evidence is not None:
-        known.append(facts.evidence.p_value)
+    decided = said.decided_on
+    stated_ps = [said.p_value, said.p_equivalence, decided.p_value if decided else None]
+    known = [p for p in stated_ps if p is not None]
+    if facts.judged is not None:
+        known.append(facts.judged.p_value)
     if match is None or not known:
         return unchecked(name, "none is quoted, or there is none to compare it with")
     value = float(match[1])

@@ -15,6 +15,7 @@ from msstab.evidence.bayes import (
 from msstab.evidence.bootstrap import bootstrap_interval
 from msstab.evidence.budgets import expected_best
 from msstab.evidence.equivalence import equivalence_p, improvement_p, log_margin
+from msstab.evidence.judged import Judged, Scale
 from msstab.evidence.leave_one_out import sign_flip_leave_one_out
 from msstab.evidence.multiplicity import holm
 from msstab.evidence.pairs import Interval, log_ratios
@@ -32,17 +33,21 @@ from msstab.evidence.sign_flip import (
 )
 from msstab.evidence.summary import PairedEvidence, summarise
 from msstab.evidence.t_test import half_width, mean_interval, t_test_p
+from msstab.evidence.trend import Trend, trend
 from msstab.evidence.wins import improvement_interval, probability_of_improvement
 
 __all__ = [
     "EXACT_PAIRS",
     "SCALE",
     "Interval",
+    "Judged",
     "PairedEvidence",
     "Practical",
     "RatioEvidence",
+    "Scale",
     "Sequential",
     "SignFlip",
+    "Trend",
     "bayes_factor",
     "bayes_factor_of_t",
     "bootstrap_interval",
@@ -72,4 +77,5 @@ __all__ = [
     "summarise",
     "summarise_ratios",
     "t_test_p",
+    "trend",
 ]

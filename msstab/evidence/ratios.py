@@ -22,12 +22,14 @@ class RatioEvidence:
     """What the logarithms of idea / baseline say, n pairs at level alpha.
 
     `ratio` is the geometric mean, `hodges_lehmann` the typical ratio; intervals are of ratios too.
-    `margin` and `sd` are of the logarithms. Detectable effects are in percent: how far the idea
-    must lower the error. The sign-flip test's `p_value` and `interval_sign_flip` agree with each
-    other: 1 lies outside the interval where p <= alpha (up to Monte Carlo error beyond 20 pairs).
+    `mean`, `margin` and `sd` are of the logarithms. Detectable effects are in percent: how far the
+    idea must lower the error. The sign-flip test's `p_value` and `interval_sign_flip` agree with
+    each other: 1 lies outside the interval where p <= alpha (up to Monte Carlo error beyond 20
+    pairs).
     Not a number, all of it, where an error is not positive.
     """
 
+    mean: float
     margin: float
     sd: float
     ratio: float
@@ -63,6 +65,7 @@ def summarise_ratios(
     flips, anytime = sign_flip_test(logs, seed=seed), sequential_test(logs)
     sd, margin = standard_deviation(logs), log_margin(share)
     return RatioEvidence(
+        mean=float(logs.mean()),
         margin=margin,
         sd=sd,
         ratio=_exp(float(logs.mean())),
@@ -91,6 +94,7 @@ def no_ratios() -> RatioEvidence:
     """Return evidence without a number in it, for errors that have no logarithm."""
     nan, interval = math.nan, Interval(math.nan, math.nan)
     return RatioEvidence(
+        mean=nan,
         margin=nan,
         sd=nan,
         ratio=nan,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from msstab.evidence.equivalence import equivalence_p, improvement_p
+from msstab.evidence.judged import Judged, Scale
 from msstab.evidence.pairs import Interval, both, require_margin, require_share, standard_deviation
 from msstab.evidence.power import detectable_effect, power
 from msstab.evidence.ratios import RatioEvidence, no_ratios, summarise_ratios
@@ -17,11 +18,12 @@ from msstab.evidence.wins import improvement_interval, probability_of_improvemen
 
 @dataclass(frozen=True)
 class PairedEvidence:
-    """What paired errors say; `percent` gives any effect in percent of the baseline's mean.
+    """What paired errors say; `judged` is the part that decides.
 
-    `ratios` is the same on the scale of log ratios, where an effect has no unit. Not a number: the
-    correlation where one arm never varies, the variance ratio where neither does, and the
-    geometric mean ratio and all of `ratios` where an error is not positive.
+    `percent` gives any difference in percent of the baseline's mean. `ratios` is the same on the
+    scale of log ratios, where an effect has no unit. Not a number: the correlation where one arm
+    never varies, the variance ratio where neither does, and the geometric mean ratio and all of
+    `ratios` where an error is not positive.
     """
 
     n: int
@@ -57,6 +59,62 @@ class PairedEvidence:
     def pairing_helped(self) -> bool:
         """Whether differences vary less than they would between independent runs."""
         return self.variance_ratio < 1
+
+    @property
+    def judged(self) -> Judged:
+        """What decides: log ratios, or differences where an error has no logarithm.
+
+        Errors have heavy tails, which cost differences much of their power (chapter 05).
+        """
+        return self.on(Scale.DIFFERENCES if math.isnan(self.ratio) else Scale.RATIOS)
+
+    def on(self, scale: Scale) -> Judged:
+        """Return what would decide on a given scale."""
+        if scale is Scale.RATIOS:
+            return self._on_ratios()
+        relative = self.mean_baseline > 0
+        unit = self.mean_baseline if relative else 1.0
+        return Judged(
+            scale=scale,
+            relative=relative,
+            n=self.n,
+            alpha=self.alpha,
+            mean=self.mean_difference,
+            effect=self.mean_difference / unit,
+            interval=Interval(self.interval.low / unit, self.interval.high / unit),
+            margin=self.margin / unit,
+            p_value=self.p_value,
+            p_exact=self.p_exact,
+            p_standard_error=self.p_standard_error,
+            p_floor=self.p_floor,
+            p_equivalence=self.p_equivalence,
+            p_improvement=self.p_improvement,
+            mde_power80=self.mde_power80 / unit,
+            mde_power90=self.mde_power90 / unit,
+            power_at_margin=self.power_at_margin,
+        )
+
+    def _on_ratios(self) -> Judged:
+        r = self.ratios
+        return Judged(
+            scale=Scale.RATIOS,
+            relative=True,
+            n=self.n,
+            alpha=self.alpha,
+            mean=r.mean,
+            effect=r.ratio - 1,
+            interval=Interval(r.interval.low - 1, r.interval.high - 1),
+            margin=math.expm1(r.margin),
+            p_value=r.p_value,
+            p_exact=self.p_exact,
+            p_standard_error=r.p_standard_error,
+            p_floor=self.p_floor,
+            p_equivalence=r.p_equivalence,
+            p_improvement=r.p_improvement,
+            mde_power80=r.mde_power80 / 100,
+            mde_power90=r.mde_power90 / 100,
+            power_at_margin=r.power_at_margin,
+        )
 
     def percent(self, effect: float) -> float:
         """Return an effect in percent of the baseline's mean error."""

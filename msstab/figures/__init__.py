@@ -4,6 +4,7 @@ from msstab.figures.across import forest, performance_profile
 from msstab.figures.calibrating import calibration
 from msstab.figures.comparison import effects, frontiers, levels, paired
 from msstab.figures.deciding import decision_tree
+from msstab.figures.inspecting import inspection
 from msstab.figures.mechanism import (
     breakdown,
     changes,
@@ -12,8 +13,17 @@ from msstab.figures.mechanism import (
     signature,
 )
 from msstab.figures.planning import power_curve
+from msstab.figures.quantisation import rounded_errors, rounding_predictions
 from msstab.figures.rollouts import attractors, error_growth, free_trajectories, growth
+from msstab.figures.sizes import agreement_by_size, effects_by_size, theory_by_size
 from msstab.figures.solving import solvers
+from msstab.figures.structures import (
+    frozen_errors,
+    structure_benefits,
+    structure_harm,
+    structure_predictions,
+    structure_transfer,
+)
 from msstab.figures.training import (
     budget_curves,
     hinge_activity,
@@ -24,6 +34,7 @@ from msstab.figures.training import (
 )
 
 __all__ = [
+    "agreement_by_size",
     "attractors",
     "breakdown",
     "budget_curves",
@@ -31,22 +42,32 @@ __all__ = [
     "changes",
     "decision_tree",
     "effects",
+    "effects_by_size",
     "error_growth",
     "forced_variance",
     "forest",
     "free_trajectories",
     "frontiers",
+    "frozen_errors",
     "growth",
     "hinge_activity",
+    "inspection",
     "learning_curves",
     "levels",
     "operator_control",
     "paired",
     "performance_profile",
     "power_curve",
+    "rounded_errors",
+    "rounding_predictions",
     "sequences",
     "signature",
     "solvers",
+    "structure_benefits",
+    "structure_harm",
+    "structure_predictions",
+    "structure_transfer",
+    "theory_by_size",
     "tuning_curves",
     "tuning_panels",
 ]

@@ -59,7 +59,7 @@ def forest(arms: Mapping[str, ArmComparison], judged: str, sesoi: float) -> Pict
 
 def _draw_ratios(axes: Axes, compared: Mapping[str, Comparison], sesoi: float) -> str:
     """Draw one question's column, from above; return what it shows in words."""
-    adjusted, said = holm_across(compared, "ratios"), []
+    adjusted, said = holm_across(compared), []
     axes.axvspan(1 / (1 + sesoi), 1 + sesoi, color=GREY, alpha=0.3, lw=0)
     axes.axvline(1, color=GREY, lw=1)
     for row, (arm, c) in enumerate(compared.items()):

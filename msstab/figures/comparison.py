@@ -1,23 +1,28 @@
 """Figures that compare arms with the baseline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from msstab.evidence import PairedEvidence
-from msstab.figures.axes import panels, plain_ticks
+from msstab.evidence import PairedEvidence, Scale
+from msstab.figures.axes import panels, plain_ticks, ratio_ticks
 from msstab.results import Comparison
 from msstab.svg import BLUE, GREY, INK, PAPER, VERMILLION, Picture, style
 from msstab.tables import spoken
 
 
 def paired(comparison: Comparison, labels: tuple[str, str] = ("baseline", "penalised")) -> Picture:
-    """Draw every seed's pair of errors, and beside it the differences with their interval."""
-    e = comparison.evidence
-    differences = _percent(e, comparison.idea - comparison.baseline)
+    """Draw every seed's pair of errors, and beside it their changes with mean and interval.
+
+    The changes are on the scale that decides: ratios, on a logarithmic axis, or differences in
+    percent of the baseline's mean error.
+    """
+    e, judged = comparison.evidence, comparison.evidence.judged
+    wins = comparison.idea < comparison.baseline
+    changes, shift = _changes(comparison)
     with style():
         figure, (left, right) = plt.subplots(1, 2, gridspec_kw={"width_ratios": [1, 1]})
         for a, b in zip(comparison.baseline, comparison.idea, strict=True):
@@ -29,26 +34,42 @@ def paired(comparison: Comparison, labels: tuple[str, str] = ("baseline", "penal
         left.set_yscale("log")
         plain_ticks(left.yaxis)
         left.set_ylabel("test error (MSE)")
-        spread = np.random.default_rng(0).uniform(-0.25, 0.25, differences.size)
-        colours = np.where(differences < 0, BLUE, VERMILLION)
-        right.scatter(spread, differences, s=14, c=colours, alpha=max(0.2, min(1, 20 / e.n)))
-        margin = e.percent(e.margin)
-        right.axhspan(-margin, margin, color=GREY, alpha=0.3, lw=0)
-        right.axhline(0, color=GREY, lw=1)
-        low, high = _percent(e, np.array(e.interval))
-        mean = e.percent(e.mean_difference)
+        spread = np.random.default_rng(0).uniform(-0.25, 0.25, changes.size)
+        colours = np.where(wins, BLUE, VERMILLION)
+        right.scatter(spread, changes, s=14, c=colours, alpha=max(0.2, min(1, 20 / e.n)))
+        if judged.scale is Scale.RATIOS:
+            right.set_yscale("log")
+            ratio_ticks(right.yaxis)
+            right.set_ylabel("error relative to the baseline's")
+            right.axhspan(1 / (1 + judged.margin), 1 + judged.margin, color=GREY, alpha=0.3, lw=0)
+        else:
+            right.set_ylabel("difference (% of baseline mean)")
+            band = 100 * judged.margin
+            right.axhspan(-band, band, color=GREY, alpha=0.3, lw=0)
+        right.axhline(shift(0), color=GREY, lw=1)
+        low, mean, high = map(shift, (judged.interval.low, judged.effect, judged.interval.high))
         right.errorbar(
             0, mean, [[mean - low], [high - mean]], fmt="o", color=INK, capsize=6, lw=2.5
         )
         right.set_xticks([])
         right.set_xlim(-0.6, 0.6)
-        right.set_ylabel("difference (% of baseline mean)")
+        low_text, high_text = (judged.written(end, "+", 1) for end in judged.interval)
         return Picture(
             figure,
             f"{comparison.title} of {e.n} pairs: {e.wins} favour the {labels[1]} network. Mean "
-            f"difference {mean:+.1f}% of the baseline, {100 * (1 - e.alpha):g}% interval "
-            f"{low:+.1f}% to {high:+.1f}%; the grey band is plus or minus {margin:.3g}%.",
+            f"change {judged.written(judged.effect, '+', 1)}, {100 * (1 - e.alpha):g}% interval "
+            f"{low_text} to {high_text}; the grey band is plus or minus "
+            f"{judged.written(judged.margin)}.",
         )
+
+
+def _changes(comparison: Comparison) -> tuple[NDArray[np.float64], Callable[[float], float]]:
+    """Return what is drawn of each pair, and what brings an effect onto the same axis."""
+    e, a, b = comparison.evidence, comparison.baseline, comparison.idea
+    if e.judged.scale is Scale.RATIOS:
+        return b / a, lambda effect: 1 + effect
+    unit = e.mean_baseline if e.judged.relative else 1.0
+    return 100 * (b - a) / unit, lambda effect: 100 * effect
 
 
 def frontiers(frame: pd.DataFrame, sigma: float) -> Picture:
@@ -118,7 +139,7 @@ def levels(compared: Mapping[str, Mapping[float, Comparison]]) -> Picture:
 
 
 def _effect(e: PairedEvidence) -> list[float]:
-    return [e.percent(value) for value in (e.mean_difference, *e.interval)]
+    return [100 * value for value in (e.judged.effect, *e.judged.interval)]
 
 
 def effects(comparisons: Sequence[Comparison], sesoi: float) -> Picture:
@@ -129,9 +150,7 @@ def effects(comparisons: Sequence[Comparison], sesoi: float) -> Picture:
         axes.axvline(0, color=GREY, lw=1)
         said: list[str] = []
         for row, comparison in enumerate(reversed(comparisons)):
-            e = comparison.evidence
-            mean = e.percent(e.mean_difference)
-            low, high = _percent(e, np.array(e.interval))
+            mean, low, high = _effect(comparison.evidence)
             colour = BLUE if high < 0 else VERMILLION if low > 0 else INK
             axes.plot([low, high], [row, row], "-", color=colour, lw=3, solid_capstyle="butt")
             axes.plot(mean, row, "o", ms=9, mfc=colour, mec=PAPER)
@@ -147,7 +166,3 @@ def effects(comparisons: Sequence[Comparison], sesoi: float) -> Picture:
         axes.set_xlim(-limit, limit)
         axes.set_xlabel("change with the penalty (% of baseline error)")
         return Picture(figure, "Effect of the penalty with its interval. " + "; ".join(said) + ".")
-
-
-def _percent(e: PairedEvidence, values: ArrayLike) -> NDArray[np.float64]:
-    return 100 * np.asarray(values, dtype=np.float64) / e.mean_baseline

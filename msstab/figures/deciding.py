@@ -6,7 +6,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from msstab.evidence import PairedEvidence
+from msstab.evidence import Judged
 from msstab.svg import BLUE, GREY, INK, Picture, style
 from msstab.verdict import TREE, branch_taken
 
@@ -15,13 +15,13 @@ _WIDTH, _STEP, _HEIGHT = 5.2, 1.12, 0.74
 _QUESTION, _OUTCOME = (0.1, 3.3), (4.0, 1.15)
 
 
-def decision_tree(evidence: PairedEvidence | None = None) -> Picture:
+def decision_tree(judged: Judged | None = None) -> Picture:
     """Draw the questions of `verdict.TREE` and their ends.
 
     With the evidence of a comparison, the path it takes is in colour and the figures that answer
     each question stand below it.
     """
-    questions, taken = TREE[:-1], -1 if evidence is None else branch_taken(evidence)
+    questions, taken = TREE[:-1], -1 if judged is None else branch_taken(judged)
     last = len(questions)
     with style():
         figure, axes = plt.subplots(figsize=(_WIDTH, _STEP * last + 0.95))
@@ -35,9 +35,9 @@ def decision_tree(evidence: PairedEvidence | None = None) -> Picture:
             y, asked = _STEP * row, row <= taken
             lines = textwrap.wrap(branch.question, 32)
             answer = ""
-            if evidence is not None and asked:
-                answer = f" ({branch.reading(evidence)}: {'yes' if row == taken else 'no'})"
-                lines.append(branch.reading(evidence))
+            if judged is not None and asked:
+                answer = f" ({branch.reading(judged)}: {'yes' if row == taken else 'no'})"
+                lines.append(branch.reading(judged))
             _box(axes, _QUESTION, y, "\n".join(lines), asked)
             _box(axes, _OUTCOME, y, branch.outcome.value, row == taken)
             edges = (sum(_QUESTION), y), (_OUTCOME[0], y)
@@ -49,7 +49,7 @@ def decision_tree(evidence: PairedEvidence | None = None) -> Picture:
         _box(axes, (_QUESTION[0], 1.15), _STEP * last, TREE[-1].outcome.value, taken == last)
         lead = "The decision tree, the first yes ending it."
         end = f"Else {TREE[-1].outcome.value}."
-        path = "" if evidence is None else f" Here: {TREE[taken].outcome.value}."
+        path = "" if judged is None else f" Here: {TREE[taken].outcome.value}."
         return Picture(figure, f"{lead} {' '.join(said)} {end}{path}")
 
 

@@ -9,6 +9,7 @@ from msstab.rollouts.collected import (
     collect_track,
     errors,
     free_run_comparison,
+    plan,
     spoken_windows,
     valid_times,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "growth_agreement",
     "growth_and_error",
     "growths",
+    "plan",
     "spoken_windows",
     "valid_times",
 ]

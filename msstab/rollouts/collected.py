@@ -88,6 +88,11 @@ def closed_tracks(study: Study) -> tuple[str, ...]:
     return (first, *(name for name in others if name != first))
 
 
+def plan(study: Study) -> dict[str, Study]:
+    """Return the smaller study whose networks run freely on each of `closed_tracks`."""
+    return {name: surveys.variant(study, track=name) for name in closed_tracks(study)}
+
+
 def collect(
     study: Study, *, jobs: int | None = None, progress: Progress | None = None
 ) -> dict[str, FreeRuns]:

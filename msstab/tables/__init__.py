@@ -7,6 +7,7 @@ from msstab.tables.comparison import (
     interventions,
     levels,
     noisy_errors,
+    questions,
     verdict,
 )
 from msstab.tables.evidence import evidence
@@ -18,6 +19,12 @@ from msstab.tables.mechanism import (
     prediction,
     signatures,
 )
+from msstab.tables.quantisation import (
+    bits_bought,
+    rounded_errors,
+    rounding_divergence,
+    rounding_predictions,
+)
 from msstab.tables.rollouts import (
     attractor_distances,
     fates_of_runs,
@@ -26,6 +33,14 @@ from msstab.tables.rollouts import (
     horizons,
 )
 from msstab.tables.shown import Kind, Shown, number, show, spoken
+from msstab.tables.sizes import size_effects, size_mechanism, size_plan, size_trends
+from msstab.tables.structures import (
+    frozen_errors,
+    structure_benefits,
+    structure_predictions,
+    structure_strengths,
+    structure_transfer,
+)
 from msstab.tables.training import arms, forecasters, learning_rates, solvers, tuning
 
 __all__ = [
@@ -33,6 +48,7 @@ __all__ = [
     "Shown",
     "arms",
     "attractor_distances",
+    "bits_bought",
     "breakdown",
     "changes_of_verdict",
     "clean_errors",
@@ -43,6 +59,7 @@ __all__ = [
     "forecasters",
     "free_exponents",
     "free_growth",
+    "frozen_errors",
     "horizons",
     "interventions",
     "learning_rates",
@@ -52,10 +69,22 @@ __all__ = [
     "number",
     "operator_control",
     "prediction",
+    "questions",
+    "rounded_errors",
+    "rounding_divergence",
+    "rounding_predictions",
     "show",
     "signatures",
+    "size_effects",
+    "size_mechanism",
+    "size_plan",
+    "size_trends",
     "solvers",
     "spoken",
+    "structure_benefits",
+    "structure_predictions",
+    "structure_strengths",
+    "structure_transfer",
     "tuning",
     "verdict",
 ]

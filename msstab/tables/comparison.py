@@ -18,18 +18,18 @@ def comparisons(compared: list[Comparison]) -> pd.DataFrame:
 
 
 def _comparison(c: Comparison) -> dict[str, str]:
-    e = c.evidence
-    low, high = (e.percent(bound) for bound in e.interval)
+    e, judged = c.evidence, c.evidence.judged
+    low, high = (judged.written(bound, "+", 1) for bound in judged.interval)
     return {
         "Comparison": c.title,
         "Outcome": c.decision.outcome.value,
-        "Change": f"{e.percent(e.mean_difference):+.1f}%",
-        f"{100 * (1 - e.alpha):g}% interval": f"{low:+.1f}% to {high:+.1f}%",
-        "Sign-flip test": p_text(e.p_value),
+        "Change": judged.written(judged.effect, "+", 1),
+        f"{100 * (1 - e.alpha):g}% interval": f"{low} to {high}",
+        "Sign-flip test": p_text(judged.p_value),
         "Wins": f"{e.wins} of {e.n}",
         "Baseline": number(e.mean_baseline),
         "Penalised": number(e.mean_idea),
-        "80% power": f"{e.percent(e.mde_power80):.1f}%",
+        "80% power": judged.written(judged.mde_power80, "", 1),
     }
 
 
@@ -134,8 +134,8 @@ def changes_of_verdict(compared: Comparison) -> pd.DataFrame:
 def _spoken_change(varied: str, value: float) -> str:
     if varied == sensitivity.MARGIN:
         return f"{varied} {100 * value:.3g}%"
-    if varied == sensitivity.RATIOS:
-        return "scale: log ratios"
+    if varied == sensitivity.SCALE:
+        return "scale: differences"
     return f"nothing ({varied})" if varied == sensitivity.AS_JUDGED else f"{varied} {value:g}"
 
 
@@ -154,18 +154,37 @@ def _bare(p: float) -> str:
 
 
 def _interval(c: Comparison) -> str:
-    e = c.evidence
-    low, high = (e.percent(bound) for bound in e.interval)
-    return f"{e.percent(e.mean_difference):+.0f}% [{low:+.0f}, {high:+.0f}]"
+    e = c.evidence.judged
+    low, high = (e.written(bound, "+", 0).removesuffix("%") for bound in e.interval)
+    return f"{e.written(e.effect, '+', 0)} [{low}, {high}]"
 
 
 def verdict(report: Report) -> pd.DataFrame:
-    """The verdict's fields, as the downloadable report holds them."""
-    answers = {
-        "Did it work?": "yes" if report.worked else "no",
-        "Outcome on clean error": report.practical_verdict,
-        "Mechanism confirmed?": "yes" if report.mechanism_ok else "no",
-        "Claim as a whole": report.system_verdict,
-        "Confidence, 0 to 10": str(report.confidence),
-    }
-    return pd.DataFrame(list(answers.items()), columns=["Question", "Answer"])
+    """The verdict's fields with their reasons, as the downloadable report holds them."""
+    why = report.reasons or {}
+    rows = [
+        ("Did it work?", "yes" if report.worked else "no", why.get("worked", "")),
+        ("Outcome on clean error", report.practical_verdict, why.get("practical_verdict", "")),
+        (
+            "Mechanism confirmed?",
+            "yes" if report.mechanism_ok else "no",
+            why.get("mechanism_ok", ""),
+        ),
+        ("Claim as a whole", report.system_verdict, why.get("system_verdict", "")),
+        ("Confidence, 0 to 10", str(report.confidence), why.get("confidence", "")),
+    ]
+    return pd.DataFrame(rows, columns=["Question", "Answer", "Why"])
+
+
+def questions(report: Report) -> pd.DataFrame:
+    """The outcome of every question that was put, as the downloadable report holds them."""
+    rows = [
+        {
+            "Question": question.title,
+            "Track": question.track,
+            "Outcome": question.outcome,
+            "Why": question.reason,
+        }
+        for question in (report.questions or {}).values()
+    ]
+    return pd.DataFrame(rows)

@@ -1,0 +1,46 @@
+"""`msstab build`: the whole book of a study."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from msstab.cli import shared
+
+if TYPE_CHECKING:
+    from msstab.study import Study
+
+
+def build(
+    profile: shared.Profile = "full",
+    parameter: shared.Parameters = None,
+    params: shared.ParameterFile = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the book; by default _build/html.")
+    ] = None,
+    jobs: shared.Jobs = None,
+) -> None:
+    """Train what is missing, run the chapters and build the book.
+
+    Exit codes: 0 the book is ready, 1 a chapter or a check failed, 2 a parameter or an option
+    is wrong, 130 interrupted. Unless it is 0, a former book stays as it is.
+    """
+    try:
+        _build(shared.asked_study(profile, parameter, params), profile, out, jobs)
+    except KeyboardInterrupt:
+        shared.fail("interrupted; a former book is unchanged, and finished trials are kept", 130)
+
+
+def _build(study: "Study", profile_name: str, out: Path | None, jobs: int | None) -> None:
+    from msstab import book
+    from msstab.study import StudyError
+
+    try:
+        result = book.build(study, out=out, jobs=jobs or shared.cores(), profile_name=profile_name)
+    except StudyError as error:
+        shared.fail(str(error), 2)
+    except book.BuildError as error:
+        shared.fail(str(error), error.exit_code)
+    except PermissionError as error:
+        shared.fail(f"no permission to write {error.filename}", 2)
+    print(f"\n{result.verdict}\n{shared.shown(result.path)}")

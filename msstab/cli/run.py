@@ -1,0 +1,60 @@
+"""`msstab run`: one chapter alone."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from msstab.cli import shared
+
+
+def run(
+    chapter: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHAPTER",
+            help="Name of a notebook, such as 03_penalty.",
+            autocompletion=shared.complete_chapter,
+        ),
+    ],
+    profile: shared.Profile = "full",
+    parameter: shared.Parameters = None,
+    params: shared.ParameterFile = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File for the executed notebook; by default _build/CHAPTER.ipynb."),
+    ] = None,
+    jobs: shared.Jobs = None,
+) -> None:
+    """Train what one chapter needs, run it, and write the executed notebook.
+
+    Exit codes: 0 the notebook is ready, 1 the chapter failed, 2 a name, a parameter or an option
+    is wrong, 130 interrupted. Unless it is 0, a former notebook stays as it is.
+    """
+    try:
+        _run(chapter, (profile, parameter, params), out, jobs)
+    except KeyboardInterrupt:
+        shared.fail("interrupted; finished trials are kept", 130)
+
+
+def _run(name: str, asked: shared.Asked, out: Path | None, jobs: int | None) -> None:
+    from msstab import book, rerun
+
+    try:
+        root = book.find_root()
+        chapter = rerun.find(name, root)
+    except book.BuildError as error:
+        shared.fail(str(error), error.exit_code)
+    study = shared.asked_study(*asked)
+    from msstab.study import StudyError
+
+    path = out or root / "_build" / chapter.name
+    try:
+        rerun.run(study, chapter, path, root, jobs=jobs or shared.cores())
+    except StudyError as error:
+        shared.fail(str(error), 2)
+    except book.BuildError as error:
+        shared.fail(str(error), error.exit_code)
+    except OSError as error:
+        shared.fail(f"{path}: {error.strerror}", 2)
+    print(shared.shown(path))

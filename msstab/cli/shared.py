@@ -1,0 +1,137 @@
+"""What several commands share: options with their completion, the study asked for, errors."""
+
+import json
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+# Whatever takes long to import is imported where it is used, so that --help, a malformed option
+# and the completion of a word answer at once.
+if TYPE_CHECKING:
+    from msstab.study import Study
+
+# Both libraries read these once, on import: a worker for each core must not start its own threads.
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+def complete_profile(incomplete: str) -> list[str]:
+    """Return the profiles that begin so."""
+    from msstab.study import PROFILES
+
+    return [name for name in PROFILES if name.startswith(incomplete)]
+
+
+def complete_parameter(incomplete: str) -> list[tuple[str, str]]:
+    """Return the parameters that begin so, with their defaults to be edited and their meaning."""
+    from msstab.study import Study
+
+    found = []
+    for name, field in Study.model_fields.items():
+        default = field.default
+        value = ",".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        if f"{name}={value}".startswith(incomplete):
+            found.append((f"{name}={value}", field.description or ""))
+    return found
+
+
+def complete_chapter(incomplete: str) -> list[str]:
+    """Return the chapters that begin so."""
+    from msstab import rerun
+    from msstab.publishing import BuildError
+
+    try:
+        return [name for name in rerun.chapters() if name.startswith(incomplete)]
+    except BuildError:
+        return []
+
+
+Profile = Annotated[
+    str,
+    typer.Option(
+        help="Scale of the run: quick, stage2 (the original's) or full.",
+        autocompletion=complete_profile,
+    ),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parameter",
+        "-p",
+        metavar="NAME=VALUE",
+        help="Change a parameter; may be repeated.",
+        autocompletion=complete_parameter,
+    ),
+]
+ParameterFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--params",
+        metavar="FILE.yml",
+        help="Change the parameters that a YAML file maps to values; `-p` goes before it.",
+    ),
+]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Processes to use; by default one for each core.")
+]
+Asked = tuple[str, list[str] | None, Path | None]
+"""A profile, NAME=VALUE pairs, and a file of parameters, as they were given."""
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def asked_study(profile_name: str, pairs: list[str] | None, file: Path | None) -> "Study":
+    """Return the Study of a profile, changed by a file and then by NAME=VALUE pairs.
+
+    Ends the command with exit code 2 and a line for each mistake. Also sees to it that what
+    computes from here on uses one thread a process.
+    """
+    for name in THREADS:
+        os.environ.setdefault(name, "1")
+    from msstab import study as studies
+
+    try:
+        given = dict(_split(pair) for pair in pairs or [])
+        if file is not None:
+            from msstab import parameter_files
+
+            given = {**parameter_files.read(file), **given}
+        # Importing the experiment declares the tracks, cells, noises and arms a study may name.
+        import_module("msstab.experiment")
+        return studies.parse(given, studies.profile(profile_name))
+    except studies.StudyError as error:
+        fail(str(error), 2)
+
+
+def cores() -> int:
+    """Return the number of cores this process may use, as joblib sees it inside containers too."""
+    import joblib
+
+    return int(joblib.cpu_count())
+
+
+def shown(path: Path) -> str:
+    """Return a path as short as it can be written from here."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def print_json(content: Any) -> None:
+    """Print for programs."""
+    print(json.dumps(content, indent=2, allow_nan=False))
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Say what is wrong and end the command."""
+    print(f"error: {message}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+def _split(pair: str) -> tuple[str, object]:
+    from msstab.study import StudyError
+
+    name, equals, value = pair.partition("=")
+    if not equals or not name.strip():
+        raise StudyError(f"-p {pair} is not of the form NAME=VALUE, for instance -p seeds=32")
+    return name.strip(), value
