@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from msstab import by_track, quantised, sizes, structured
+from msstab import by_track, quantised, rollouts, sizes, structured
 from msstab.experiment import Progress
 from msstab.study import Study
 
@@ -22,12 +22,14 @@ PARTS: dict[str, Part] = {
     "07_sizes": sizes.collect,
     "08_uncertainty": structured.collect,
     "09_quantisation": quantised.collect,
+    "10_rollouts": rollouts.collect,
 }
 """By the name of the notebook without its ending, such as `06_tracks`."""
 
 STUDIES: dict[str, Callable[[Study], Iterable[Study]]] = {
     "06_tracks": lambda study: by_track.plan(study).values(),
     "07_sizes": lambda study: sizes.plan(study).values(),
+    "10_rollouts": lambda study: rollouts.plan(study).values(),
 }
 """By the same names, the smaller studies that a chapter runs, so that a plan can count them.
 

@@ -88,6 +88,20 @@ def _stream(trial: Trial, *use: str | int) -> np.random.Generator:
     return generator(trial.study_seed, trial.track, trial.purpose, trial.index, *use)
 
 
+def draw(
+    track: str,
+    study_seed: int,
+    purpose: str,
+    seed: int,
+    sizes: tuple[int, int, int],
+    future: int = 0,
+) -> tracks.Data:
+    """Draw the data of one seed of a track, anew at each call; `draw_data` keeps them."""
+    splits = ("train", "validation", "test")
+    streams = [generator(study_seed, track, purpose, seed, split) for split in splits]
+    return tracks.track(track).generate(streams, sizes, future)
+
+
 def _data(
     track: str,
     study_seed: int,
@@ -101,8 +115,8 @@ def _data(
 
 @lru_cache(maxsize=64)
 def _drawn(
-    made: tracks.Track,
-    name: str,
+    _made: tracks.Track,
+    track: str,
     study_seed: int,
     purpose: str,
     seed: int,
@@ -110,9 +124,7 @@ def _drawn(
     future: int,
 ) -> tracks.Data:
     """Draw data once for each state of the track, whose file may change in the meantime."""
-    splits = ("train", "validation", "test")
-    streams = [generator(study_seed, name, purpose, seed, split) for split in splits]
-    return made.generate(streams, sizes, future)
+    return draw(track, study_seed, purpose, seed, sizes, future)
 
 
 def train_trials(trials: list[Trial], arm: Arm | None) -> int:

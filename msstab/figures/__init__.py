@@ -14,6 +14,7 @@ from msstab.figures.mechanism import (
 )
 from msstab.figures.planning import power_curve
 from msstab.figures.quantisation import rounded_errors, rounding_predictions
+from msstab.figures.rollouts import attractors, error_growth, free_trajectories, growth
 from msstab.figures.sizes import agreement_by_size, effects_by_size, theory_by_size
 from msstab.figures.solving import solvers
 from msstab.figures.structures import (
@@ -35,6 +36,7 @@ from msstab.figures.training import (
 
 __all__ = [
     "agreement_by_size",
+    "attractors",
     "breakdown",
     "budget_curves",
     "calibration",
@@ -42,10 +44,13 @@ __all__ = [
     "decision_tree",
     "effects",
     "effects_by_size",
+    "error_growth",
     "forced_variance",
     "forest",
+    "free_trajectories",
     "frontiers",
     "frozen_errors",
+    "growth",
     "hinge_activity",
     "inspection",
     "learning_curves",

@@ -25,6 +25,13 @@ from msstab.tables.quantisation import (
     rounding_divergence,
     rounding_predictions,
 )
+from msstab.tables.rollouts import (
+    attractor_distances,
+    fates_of_runs,
+    free_exponents,
+    free_growth,
+    horizons,
+)
 from msstab.tables.shown import Kind, Shown, number, show, spoken
 from msstab.tables.sizes import size_effects, size_mechanism, size_plan, size_trends
 from msstab.tables.structures import (
@@ -41,15 +48,20 @@ __all__ = [
     "Kind",
     "Shown",
     "arms",
+    "attractor_distances",
     "bits_bought",
     "breakdown",
     "changes_of_verdict",
     "clean_errors",
     "comparisons",
     "evidence",
+    "fates_of_runs",
     "findings",
     "forecasters",
+    "free_exponents",
+    "free_growth",
     "frozen_errors",
+    "horizons",
     "interventions",
     "learning_rates",
     "levels",
