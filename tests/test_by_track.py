@@ -40,7 +40,8 @@ def surveyed(clean: Outcome, noisy: Outcome, *, network: float = 1.0, miss: floa
         {
             "arm": "baseline", "role": "selected", "seed": seed,
             "test_mse": network * BASELINE[seed], "ridge_mse": BASELINE[seed],
-            "persistence_mse": 2 * BASELINE[seed], "constant_mse": 3 * BASELINE[seed], "diverged": False,
+            "persistence_mse": 2 * BASELINE[seed], "constant_mse": 3 * BASELINE[seed],
+            "diverged": False,
             "predicted_variance": 1.0 + seed, "observed_variance": (1 + seed) * np.exp(miss),
         }
         for seed in seeds
