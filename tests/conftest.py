@@ -114,7 +114,8 @@ def make_whole_project(root: Path) -> Path:
     shutil.copy(REPOSITORY / "_toc.yml", root)
     others = (
         *("00_original", "01_data", "02_baseline", "04_mechanism", "05_verdict"),
-        *("06_tracks", "07_sizes", "08_uncertainty", "09_quantisation", "own_idea"),
+        *("06_tracks", "07_sizes", "08_uncertainty", "09_quantisation", "10_rollouts"),
+        "own_idea",
     )
     for name in others:
         write_notebook(root / "notebooks" / f"{name}.ipynb", [markdown(f"# {name}"), PARAMETERS])

@@ -59,6 +59,7 @@ def test_the_chapters_are_all_there() -> None:
         "07_sizes",
         "08_uncertainty",
         "09_quantisation",
+        "10_rollouts",
         "own_idea",
     ]
 

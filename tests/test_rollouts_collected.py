@@ -306,6 +306,15 @@ def test_how_long_forecasts_are_valid_is_said_in_lyapunov_times_where_there_are_
     assert "no Lyapunov time is given" in sentences.how_long(found._replace(exponent=None))
 
 
+def test_the_other_tracks_are_read_one_by_one(found: FreeRuns) -> None:
+    assert "No other of the tracks" in sentences.other_tracks({"henon": found})
+    worse = changed(found, "spectral_proxy", times(1e3, "error"))
+    said = sentences.other_tracks({"henon": found, "laser": worse._replace(track="laser")})
+    assert "on `laser`" in said
+    ratio = rollouts.by_horizon(worse, "spectral_proxy")[1].evidence.ratio
+    assert f"{ratio:.2f} times it" in said
+
+
 @pytest.mark.parametrize(
     "draw",
     [figures.error_growth, figures.free_trajectories, figures.attractors, figures.growth],

@@ -13,7 +13,7 @@ from msstab.rollouts.collected import (
     spoken_windows,
     valid_times,
 )
-from msstab.rollouts.deviations import SATURATION, THRESHOLD
+from msstab.rollouts.deviations import FARTHEST, SATURATION, THRESHOLD
 from msstab.rollouts.summaries import (
     Attractor,
     Fates,
@@ -28,6 +28,7 @@ from msstab.rollouts.summaries import (
 )
 
 __all__ = [
+    "FARTHEST",
     "SATURATION",
     "THRESHOLD",
     "Attractor",

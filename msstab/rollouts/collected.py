@@ -61,6 +61,11 @@ class FreeRuns(NamedTuple):
         return max(self.lengths.values())
 
     @property
+    def sequences(self) -> int:
+        """Test sequences on which each network runs freely."""
+        return int(self.of(self.arms[0])[0]["valid"].size)
+
+    @property
     def lyapunov_time(self) -> float | None:
         """Steps in which small deviations grow by e in the true system; None if they do not."""
         if self.exponent is None:

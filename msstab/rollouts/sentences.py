@@ -1,5 +1,7 @@
 """Sentences on free runs whose words, and not only numbers, depend on the results."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from msstab import tracks
@@ -182,6 +184,22 @@ def saturation(found: FreeRuns) -> str:
     return (
         f"Even over {spoken_windows(max(found.lengths))} the baseline's error stays below that of "
         f"an independent trajectory, {SATURATION:.2f}."
+    )
+
+
+def other_tracks(every: Mapping[str, FreeRuns]) -> str:
+    """Say how the judged arm's shortest free runs compare on the tracks after the first."""
+    others = list(every.values())[1:]
+    if not others:
+        return "No other of the tracks that are compared can be run freely."
+    parts = []
+    for found in others:
+        compared = next(iter(by_horizon(found, found.arms[1]).values()))
+        parts.append(f"on `{found.track}` {_outcome(compared)} ({_ratio(compared)})")
+    shortest = spoken_windows(min(others[0].lengths))
+    return (
+        f"Over {shortest} the free-run error of `{others[0].arms[1]}` is {_listed(parts)}; each "
+        "track with networks of its own."
     )
 
 
