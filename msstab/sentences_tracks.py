@@ -8,6 +8,13 @@ from msstab.surveys import Survey
 from msstab.tables import spoken
 from msstab.verdict import Outcome
 
+_WORDS = {
+    Outcome.BETTER: "lower",
+    Outcome.WORSE: "higher",
+    Outcome.EQUIVALENT: "equivalent",
+    Outcome.INCONCLUSIVE: "undecided",
+}
+
 
 def skill(found: Mapping[str, Survey]) -> str:
     """Say on which tracks the baseline beats what needs no network."""
@@ -31,11 +38,8 @@ def arm(found: Mapping[str, Survey], arm: str) -> str:
         by_outcome: dict[Outcome, list[str]] = {kind: [] for kind in Outcome}
         for track, c in own.items():
             by_outcome[by_track.outcome(c, p_values[question][track])].append(track)
-        parts.append(
-            f"The {words[question]} is lower {_on(by_outcome[Outcome.BETTER])}, higher "
-            f"{_on(by_outcome[Outcome.WORSE])}, equivalent {_on(by_outcome[Outcome.EQUIVALENT])} "
-            f"and undecided {_on(by_outcome[Outcome.INCONCLUSIVE])}."
-        )
+        said = [f"{_WORDS[kind]} on {_listed(on)}" for kind, on in by_outcome.items() if on]
+        parts.append(f"The {words[question]} is {'; '.join(said)}.")
     tests = sum(map(len, p_values.values()))
     return f"With {spoken(arm)}, after Holm's adjustment over {tests} tests: " + " ".join(parts)
 
@@ -64,10 +68,6 @@ def left_out(study: Study) -> str:
         f"Left out: {_listed(out)}, which {'does' if len(out) == 1 else 'do'} not forecast the "
         f"next input that {spoken(study.arms[1])} feeds back."
     )
-
-
-def _on(names: list[str]) -> str:
-    return f"on {_listed(names)}" if names else "on none"
 
 
 def _listed(names: list[str]) -> str:

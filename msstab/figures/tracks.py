@@ -28,7 +28,7 @@ def track_sequences(splits: Mapping[str, tuple[Track, Split]]) -> Picture:
         for axes, (name, (made, split)) in zip(grid, splits.items(), strict=True):
             length = split.inputs.shape[1]
             times = np.arange(length - made.steps + 1, length + 1) + made.horizon
-            size = 6 if made.steps == 1 else 2
+            size = 6 if made.steps == 1 else 1.3
             for k, colour in zip(range(min(SHOWN, len(split.inputs))), PALETTE, strict=False):
                 axes.plot(
                     range(1, length + 1), split.inputs[k, :, 0], ".-", color=colour, ms=2, lw=0.8

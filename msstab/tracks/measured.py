@@ -32,7 +32,7 @@ def _measured(
     return Track(
         title=title,
         description=(
-            f"{what}, {len(values)} values, one a {step}. {length} values go in; {ahead} is to be "
+            f"{what}, {len(values)} values, sampled every {step}. {length} values go in; {ahead} is to be "
             f"predicted. {RESAMPLED}"
         ),
         source=source,
