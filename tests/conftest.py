@@ -136,7 +136,7 @@ def fake_rooms(patch: pytest.MonkeyPatch, numbers: dict[str, object] | None = No
             progress(2, 2)
         return study
 
-    def write(study: Study, directory: Path) -> str:
+    def write(study: Study, directory: Path, free_run: object = None) -> str:
         texts = {**NUMBERS, "study_key": study.key, **(numbers or {})}
         (directory / "numbers.json").write_text(json.dumps(texts), encoding="utf-8")
         (directory / "bench_report.json").write_text("{}", encoding="utf-8")
@@ -146,7 +146,7 @@ def fake_rooms(patch: pytest.MonkeyPatch, numbers: dict[str, object] | None = No
     rooms: dict[str, dict[str, Any]] = {
         "results": {"collect": collect},
         "downloads": {"write": write},
-        "parts": {"PARTS": {}},
+        "parts": {"PARTS": {}, "FREE_RUNS": "10_rollouts", "free_run": lambda *_, **__: None},
     }
     for name, content in rooms.items():
         room = types.ModuleType(f"msstab.{name}")
