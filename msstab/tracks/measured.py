@@ -32,8 +32,8 @@ def _measured(
     return Track(
         title=title,
         description=(
-            f"{what}, {len(values)} values, sampled every {step}. {length} values go in; {ahead} is "
-            f"to be predicted. {RESAMPLED}"
+            f"{what}, {len(values)} values, sampled every {step}. {length} values go in; {ahead} "
+            f"is to be predicted. {RESAMPLED}"
         ),
         source=source,
         licence=licence,
