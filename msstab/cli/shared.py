@@ -119,6 +119,15 @@ def shown(path: Path) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
+def refused(error: OSError) -> str:
+    """Say what the file system would not do, and that nothing is lost."""
+    if isinstance(error, PermissionError) and error.filename:
+        return f"no permission to write {error.filename}"
+    where = f" ({error.filename})" if error.filename else ""
+    what = (error.strerror or str(error) or type(error).__name__).lower()
+    return f"{what}{where}; a former book is unchanged, and finished trials are kept"
+
+
 def print_json(content: Any) -> None:
     """Print for programs."""
     print(json.dumps(content, indent=2, allow_nan=False))
