@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msstab import evidence, verdict
 from msstab.books import BookError
-from msstab.evidence import PairedEvidence
+from msstab.evidence import PairedEvidence, Scale
 from msstab.report import BenchReport, Report
 
 if TYPE_CHECKING:
@@ -134,15 +134,17 @@ def _facts(report: Report) -> dict[Group, dict[str, Any]]:
     bench = report.bench_report
     found = paired(report)
     judged = found.judged
-    decided = bench.comparison.outcome or verdict.decide(judged).outcome.value
-    low, high = judged.interval
+    # A report that does not say on which scale it decided did so on differences.
+    decided = bench.comparison.outcome or verdict.decide(found.on(Scale.DIFFERENCES)).outcome.value
+    unit, factor = ("% of the baseline's error", 100) if judged.relative else ("absolute", 1)
     effects = {
         "pairs": found.n,
         "baseline's error": found.mean_baseline,
         "idea's error": found.mean_idea,
-        "effect, % of the baseline's error": 100 * judged.effect,
-        "interval, from": 100 * low,
-        "interval, to": 100 * high,
+        "compared by": judged.scale.value,
+        f"effect, {unit}": factor * judged.effect,
+        "interval, from": factor * judged.interval.low,
+        "interval, to": factor * judged.interval.high,
         "p value": judged.p_value,
         "idea better in": found.wins,
     }
@@ -153,6 +155,9 @@ def _facts(report: Report) -> dict[Group, dict[str, Any]]:
         "confidence": report.confidence,
         "verdict": report.verdict,
     }
+    for name, question in (report.questions or {}).items():
+        verdicts[f"{name}: outcome"] = question.outcome
+        verdicts[f"{name}: effect, % of the baseline's error"] = 100 * question.decided_on.effect
     return {"parameter": _parameters(bench), "effect": effects, "verdict": verdicts}
 
 

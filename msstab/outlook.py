@@ -13,6 +13,9 @@ from msstab.trials import Trial
 GUESSED_TRAINING, GUESSED_SCORING = 0.15, 0.3
 """Seconds to train and to score a network where none has been timed: those of one machine."""
 
+UNCOUNTED = ("own_idea",)
+"""Chapters that make up their studies while they run."""
+
 TIMED_HERE = "timed in this study"
 
 TIMED = 64
@@ -59,7 +62,8 @@ def outlook(study: Study, chapters: Iterable[str], *, jobs: int = 1) -> Outlook:
     everything = [foresight for own in seen.values() for foresight in own]
     pace, basis = _pace(study, [trial for f in everything for trial in f.kept])
     stages = [_stage(name, own, pace) for name, own in seen.items()]
-    unforeseen = [name for name in names if name in parts.PARTS and name not in parts.STUDIES]
+    silent = {*parts.PARTS, *UNCOUNTED} - parts.STUDIES.keys()
+    unforeseen = [name for name in names if name in silent]
     seconds = sum(stage.seconds for stage in stages) / jobs
     return Outlook(stages, jobs, seconds, basis, unforeseen)
 

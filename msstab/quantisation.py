@@ -13,7 +13,7 @@ from torch import Tensor
 
 from msstab import cells
 from msstab.cells import Parameters
-from msstab.sensitivities import Sensitivity, readouts
+from msstab.sensitivities import Sensitivity
 
 
 class Grid(NamedTuple):
@@ -207,8 +207,9 @@ def _uniform(like: Tensor, rng: np.random.Generator) -> Tensor:
 def _rounded_run(
     parameters: Parameters, inputs: Tensor, rounding: Callable[[Tensor], Tensor], count: int
 ) -> Tensor:
-    states = list(_rounded_states(parameters, inputs, rounding))
-    return readouts(parameters, states[-count:])[..., : inputs.shape[-1]]
+    states = list(_rounded_states(parameters, inputs, rounding))[-count:]
+    outputs = torch.cat([cells.readout(parameters, state) for state in states], dim=1)
+    return outputs[..., : inputs.shape[-1]]
 
 
 def _rounded_states(

@@ -1,7 +1,6 @@
 """How a trained network's outputs answer to small changes of its weights and of its states."""
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -45,11 +44,6 @@ def sensitivity(
     )
 
 
-def readouts(parameters: Parameters, states: Sequence[Tensor] | Tensor) -> Tensor:
-    """Return the outputs (M, KO, B) of K states (M, S, B), step by step."""
-    return torch.cat([cells.readout(parameters, state) for state in states], dim=1)
-
-
 def _directions(outputs: int, rng: np.random.Generator) -> Tensor:
     """Return sums of the outputs (P, KO) that keep the sum of their squares, at least in mean."""
     if outputs <= MOST_OUTPUTS:
@@ -67,9 +61,8 @@ def _by_weights(
         # gives all their gradients apart.
         copies = parameters.select([0] * (sums * batch)).require_grad()
         alone = inputs.permute(0, 3, 2, 1).repeat(1, sums, 1, 1)
-        states, _ = cells.run(copies, alone)
-        outputs = readouts(copies, states[-count:])[..., 0]
-        total = (outputs * directions.repeat_interleave(batch, dim=0)).sum()
+        outputs = cells.forecast(copies, alone, steps=count)
+        total = (outputs[..., 0] * directions.repeat_interleave(batch, dim=0)).sum()
         gradients = torch.autograd.grad(total, list(copies))
     return parameters.like(g.double().square().sum(0, keepdim=True) / batch for g in gradients)
 

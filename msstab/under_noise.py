@@ -10,7 +10,7 @@ from torch import Tensor
 
 from msstab import cells, evaluation, moments, structures, training, trials
 from msstab.cells import Linearisation, Parameters
-from msstab.frozen import frozen_run
+from msstab.frozen import frozen_run, frozen_variance
 from msstab.noise import Noise
 from msstab.seeding import generator
 from msstab.study import Study
@@ -29,7 +29,7 @@ Settings = Mapping[str, Any]
 
 
 class _Subject(NamedTuple):
-    """A trained network, and the first test sequences: (T, 1, D, B) and (1, O, B)."""
+    """A trained network, and the first test sequences: (T, 1, D, B) and (1, KO, B)."""
 
     network: Parameters
     inputs: Tensor
@@ -82,12 +82,15 @@ def variances(trial: Trial, settings: Settings) -> dict[str, Any]:
         # Everything is the network's own but the dynamics.
         shown = replace(other, weight_out=network.weight_out, bias_out=network.bias_out)
 
+        last = cells.output_steps(network, subject.targets)
+
         def fresh(steps: list[Linearisation], noise: Noise, strength: float) -> float:
-            (moment,) = moments.second_moments(steps, states, noise, [strength])
-            return float(moments.output_variance(network, moment).mean())
+            (found,) = moments.output_variances(network, steps, states, noise, [strength], last)
+            return float(found.mean())
 
         def frozen(model: Parameters, run: Tensor, noise: Noise, strength: float) -> float:
-            return float(moments.frozen_output_variance(model, inputs, run, noise, strength).mean())
+            assert noise.frozen is not None
+            return float(frozen_variance(model, inputs, run, noise.frozen, strength, last).mean())
 
         rows = []
         for name, strength in settings["at"]:
@@ -136,8 +139,7 @@ def _simulate(
     subject: _Subject, trial: Trial, settings: Settings, name: str, noise: Noise, strength: float
 ) -> tuple[float, float]:
     """Return the error and the output's variance under noise, which is the same for all arms."""
-    stream = (trial.study_seed, trial.track, trial.purpose, trial.index, "structures", name)
-    rng, draws = generator(*stream), settings["draws"]
+    rng, draws = _stream(trial, name), settings["draws"]
     network, inputs, targets, _ = subject
     if name.endswith(structures.FROZEN):
         assert noise.frozen is not None
@@ -146,3 +148,8 @@ def _simulate(
         run = evaluation.noisy_run(network, inputs, targets, noise, strength, draws, rng)
         error, variance = run.squared_error, run.output_variance
     return float(error), float(variance)
+
+
+def _stream(trial: Trial, use: str) -> np.random.Generator:
+    """Return numbers of one use, the same for all arms."""
+    return generator(trial.study_seed, trial.track, trial.purpose, trial.index, "structures", use)

@@ -54,7 +54,7 @@ class _Subject(NamedTuple):
     @property
     def last(self) -> int:
         """Steps K after which an output is read."""
-        return self.targets.shape[1] // self.network.weight_out.shape[1]
+        return cells.output_steps(self.network, self.targets)
 
 
 def measure(trial: Trial, settings: Settings) -> dict[str, NDArray[np.float64]]:
@@ -84,7 +84,7 @@ def measure(trial: Trial, settings: Settings) -> dict[str, NDArray[np.float64]]:
             ]
             for part, one in zip(PARTS, (_weights, _states), strict=True)
         ]
-        clean = _error(subject, _outputs(network, subject.inputs, subject.last))
+        clean = _error(subject, cells.forecast(network, subject.inputs, steps=subject.last))
     arrays = {
         name: np.array([[[case[name] for case in own] for own in part] for part in found])
         for name in found[0][0][0]
@@ -111,16 +111,16 @@ def _subject(
 ) -> _Subject:
     inputs, targets = evaluation.stack(data.test, network.weight_ih)
     others, _ = evaluation.stack(data.validation, network.weight_ih)
-    count = targets.shape[1] // network.weight_out.shape[1]
+    count = cells.output_steps(network, targets)
     few = inputs[..., : settings["sequences"]].contiguous()
-    states, _ = cells.run(network, few)
+    states, exact = cells.run(network, few, steps=count)
     return _Subject(
         network,
         inputs,
         targets,
         few,
         states,
-        sensitivities.readouts(network, states[-count:]),
+        exact,
         cells.run(network, others)[0],
         sensitivities.sensitivity(network, few, rng, count),
     )
@@ -131,9 +131,10 @@ def _weights(
 ) -> dict[str, float]:
     network, answer, count = subject.network, subject.sensitivity, subject.last
     rounded = quantisation.weights_to_nearest(network, grid)
-    outputs = _outputs(rounded, subject.inputs, count)
+    outputs = cells.forecast(rounded, subject.inputs, steps=count)
     many = quantisation.weights_at_random(network, grid, roundings, rng)
-    random = _outputs(many, subject.few.expand(-1, roundings, -1, -1).contiguous(), count)
+    repeated = subject.few.expand(-1, roundings, -1, -1).contiguous()
+    random = cells.forecast(many, repeated, steps=count)
     return {
         **_of_nearest(subject, outputs),
         **_of_random(subject, random),
@@ -170,11 +171,6 @@ def _of_random(subject: _Subject, outputs: Tensor) -> dict[str, float]:
         "random": float(each.mean()),
         "standard_error": float(each.std()) / math.sqrt(len(each)),
     }
-
-
-def _outputs(network: Parameters, inputs: Tensor, count: int) -> Tensor:
-    states, outputs = cells.run(network, inputs)
-    return outputs if count == 1 else sensitivities.readouts(network, states[-count:])
 
 
 def _error(subject: _Subject, outputs: Tensor) -> float:

@@ -10,7 +10,7 @@ from shelves import report_of
 from msstab import comparing, svg
 from msstab.books import BookError
 from msstab.comparing import Row
-from msstab.report import Report, original_report
+from msstab.report import Decisive, Question, Report, original_report
 
 
 def rows_by_name(first: Report, second: Report) -> dict[str, Row]:
@@ -31,11 +31,12 @@ def test_effects_are_those_of_the_values_by_seed() -> None:
     for side, report in enumerate((first, second)):
         bench = report.bench_report
         a, b = np.array(bench.baseline.full.per_seed), np.array(bench.idea.per_seed)
-        low, high = np.exp(stats.ttest_rel(np.log(b), np.log(a)).confidence_interval(0.95))
+        logs = np.log(b / a)
+        low, high = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
         expected = {
-            "effect, % of the baseline's error": 100 * (stats.gmean(b / a) - 1),
-            "interval, from": 100 * (low - 1),
-            "interval, to": 100 * (high - 1),
+            "effect, % of the baseline's error": 100 * np.expm1(logs.mean()),
+            "interval, from": 100 * np.expm1(low),
+            "interval, to": 100 * np.expm1(high),
         }
         for name, value in expected.items():
             assert rows[name][2 + side] == pytest.approx(value)
@@ -64,6 +65,42 @@ def test_a_report_without_parameters_or_outcome_can_be_compared() -> None:
     texts = {text[0]: text[1:] for text in comparing.to_texts(list(rows.values()))}
     assert texts["study"] == ("not recorded", "b", "yes")
     assert texts["mechanism confirmed"] == ("yes", "yes", "")
+
+
+def test_every_question_that_a_report_answers_is_compared() -> None:
+    first, second = report_of("a", effect=-0.1), report_of("b", effect=0.2)
+    answered = [
+        report.model_copy(
+            update={
+                "questions": {
+                    "Q2": Question(
+                        title="under noise",
+                        track="dynamics",
+                        n_pairs=10,
+                        outcome=outcome,
+                        reason="",
+                        decided_on=decided_on(effect),
+                    )
+                }
+            }
+        )
+        for report, outcome, effect in ((first, "better", -0.25), (second, "worse", 0.5))
+    ]
+    rows = rows_by_name(*answered)
+    assert rows["Q2: outcome"][2:] == ("better", "worse")
+    assert rows["Q2: effect, % of the baseline's error"][2:] == (-25, 50)
+    assert rows_by_name(first, answered[1])["Q2: outcome"][2:] == (None, "worse")
+
+
+def decided_on(effect: float) -> Decisive:
+    numbers = ("p_value", "p_equivalence", "p_improvement", "mde_power80", "power_at_margin")
+    return Decisive(
+        scale="log ratios",
+        effect=effect,
+        interval=(effect, effect),
+        margin=0.05,
+        **dict.fromkeys(numbers, 0.5),
+    )
 
 
 def test_json_holds_no_number_that_json_cannot() -> None:
@@ -95,10 +132,10 @@ def test_the_figure_shows_both_effects_and_stands_alone() -> None:
     reports = {"first": report_of("a", effect=-0.1), "second": report_of("b", effect=0.2)}
     picture = comparing.picture(reports)
     for name, report in reports.items():
-        e = comparing.paired(report)
-        assert f"{name}: {100 * (e.ratio - 1):+.1f}%" in picture.alt
+        effect = comparing.paired(report).judged.effect
+        assert f"{name}: {100 * effect:+.1f}%" in picture.alt
     text = svg.standalone(picture)
     root = ET.fromstring(text)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert "prefers-color-scheme:dark" in text
+    assert "@media (prefers-color-scheme:dark){:root{color:" in text
     assert "http" not in text.replace("http://www.w3.org/", "")

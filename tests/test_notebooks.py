@@ -55,9 +55,11 @@ def test_the_chapters_are_all_there() -> None:
         "03_penalty",
         "04_mechanism",
         "05_verdict",
+        "06_tracks",
         "07_sizes",
         "08_uncertainty",
         "09_quantisation",
+        "10_rollouts",
         "own_idea",
     ]
 

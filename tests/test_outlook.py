@@ -136,7 +136,7 @@ def chapters(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(parts, "PARTS", {"06_some": part, "07_silent": part})
     smaller = {"06_some": lambda study: [parse({"hidden": h}, study) for h in (3, 4)]}
     monkeypatch.setattr(parts, "STUDIES", smaller)
-    return ["01_data", "06_some", "07_silent"]
+    return ["01_data", "06_some", "07_silent", "own_idea"]
 
 
 def test_chapters_of_part_two_are_counted_or_named(empty: Path, chapters: list[str]) -> None:
@@ -144,8 +144,14 @@ def test_chapters_of_part_two_are_counted_or_named(empty: Path, chapters: list[s
     own, some = found.stages
     assert some.name == "trials of 06_some"
     assert (some.train, some.later) == (2 * own.train, 2 * own.later)
-    assert found.unforeseen == ["07_silent"]
-    assert outlook.notes(found)[-1] == "Not counted: what 07_silent would run."
+    assert found.unforeseen == ["07_silent", "own_idea"]
+    assert outlook.notes(found)[-1] == "Not counted: what 07_silent, own_idea would run."
+
+
+def test_every_chapter_whose_studies_are_known_has_a_part() -> None:
+    assert parts.STUDIES.keys() <= parts.PARTS.keys()
+    sizes = {s.hidden for s in parts.STUDIES["07_sizes"](Study())}
+    assert sizes == set(Study().survey_sizes)
 
 
 @pytest.mark.parametrize(

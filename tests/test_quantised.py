@@ -9,6 +9,7 @@ import torch
 from conftest import TINY
 
 from msstab import (
+    evaluation,
     evidence,
     experiment,
     figures,
@@ -22,6 +23,7 @@ from msstab import (
 from msstab.bits_bought import Bought
 from msstab.quantised import Key, Quantised
 from msstab.study import Study, parse
+from msstab.trials import Trial
 
 STUDY = parse({"bits": [8, 4, 3], "survey_seeds": 4}, TINY)
 
@@ -102,13 +104,24 @@ def test_a_network_that_diverges_counts_as_the_constant_forecast() -> None:
     ]  # fmt: skip
 
 
-def test_errors_after_several_steps_are_all_compared(tiny_cache: Path) -> None:
-    parameters = plain.networks(1, 4, 1, 2, dtype=torch.float32)
-    inputs = plain.normal(6, 1, 1, 5, dtype=torch.float32)
-    exact = under_rounding._outputs(parameters, inputs, 3)
-    assert exact.shape == (1, 6, 5)
-    one_by_one = [under_rounding._outputs(parameters, inputs[:n], 1) for n in (4, 5, 6)]
-    torch.testing.assert_close(exact, torch.cat(one_by_one, dim=1))
+def test_a_track_with_a_target_after_every_step_is_measured_at_all_of_them(
+    tiny_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSSTAB_CACHE", str(tiny_cache))
+    trial = Trial(
+        "duffing", "gru", 4, 1, 1, 32, 64, "baseline", 0.02, 0.0, "unit", 0.0, 1.0,
+        "confirmation", 0, 0, "float32", "cpu",
+    )  # fmt: skip
+    settings = {"bits": [8], "sequences": 16, "roundings": 64, "n_validation": 8, "n_test": 16}
+    found = under_rounding.measure(trial, settings)
+    assert found["error"].shape == (2, 2, 1)
+    np.testing.assert_allclose(found["random"], found["predicted_random"], rtol=0.35)
+    network = trials.load_trained(trial).parameters
+    study = Study(track="duffing", n_train=64, n_validation=8, n_test=16, mechanism_sequences=16)
+    test = trials.draw_data(study, "confirmation", 0).test
+    error = evaluation.squared_error(network, *evaluation.stack(test, network.weight_ih))
+    assert test.targets.shape[1] > 1
+    assert float(found["clean"]) == pytest.approx(float(error))
 
 
 # ---- what it says, on made-up numbers
@@ -234,7 +247,7 @@ def test_an_error_is_starred_where_it_differs_and_bits_are_shown_with_their_ends
     )
     bits = tables.bits_bought(quantised.bought(made), "clean error")
     assert bits["3 bits"][0] == "over 0 [over 0, over 0]"
-    assert bits["8 bits"].str.fullmatch(r"\+1\.0 \[\+1\.0, \+1\.0\]").all()
+    assert bits["8 bits"].str.fullmatch(r"\+1\.00 \[\+(0\.99|1\.0\d), \+1\.0\d\]").all()
     behind = tables.bits_bought(quantised.bought(made_up(advantage=4.0)), "clean error")
     assert behind["8 bits"][0] == "never [never, never]"
 

@@ -94,3 +94,19 @@ def test_disturbances_are_those_of_all_white_structures(networks: list[Trial]) -
     with torch.no_grad():
         expected = structures.disturbance(network, inputs[..., :8], NOISES["unit"])
     assert found["unit"] == pytest.approx(float(expected))
+
+
+@pytest.fixture
+def driven(tiny_cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[Trial]:
+    """Networks with a target after each of several steps, hardly trained."""
+    monkeypatch.setenv("MSSTAB_CACHE", str(tiny_cache))
+    trial = confirmed(run(TINY, jobs=1), "baseline", "robust")[0]
+    return [dataclasses.replace(trial, track="duffing", epochs=1, index=k) for k in range(3)]
+
+
+def test_variances_of_several_steps_are_observed_as_they_are_predicted(
+    driven: list[Trial],
+) -> None:
+    found = under_noise.variances(driven[0], {**SETTINGS, "draws": 300})
+    np.testing.assert_allclose(found["observed"], found["predicted"], rtol=0.2)
+    assert found["placebo"] != pytest.approx(found["predicted"], rel=0.02)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from msstab import __version__
-from msstab.cli import audit, build, check, compare, plan, run, sites
+from msstab.cli import audit, build, check, compare, inspect, plan, run, sites
 
 app = typer.Typer(
     name="msstab",
@@ -20,7 +20,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *(build.build, run.run, plan.plan),
-    *(check.check, compare.compare, sites.site, audit.audit),
+    *(check.check, compare.compare, sites.site, audit.audit, inspect.inspect),
 )
 for command in COMMANDS:
     app.command()(command)

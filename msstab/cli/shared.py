@@ -90,8 +90,10 @@ def asked_study(profile_name: str, pairs: list[str] | None, file: Path | None) -
     """
     for name in THREADS:
         os.environ.setdefault(name, "1")
+    from msstab import files
     from msstab import study as studies
 
+    files.remember(Path.cwd())
     try:
         given = dict(_split(pair) for pair in pairs or [])
         if file is not None:

@@ -4,6 +4,7 @@ from msstab.figures.across import forest, performance_profile
 from msstab.figures.calibrating import calibration
 from msstab.figures.comparison import effects, frontiers, levels, paired
 from msstab.figures.deciding import decision_tree
+from msstab.figures.inspecting import inspection
 from msstab.figures.mechanism import (
     breakdown,
     changes,
@@ -13,6 +14,7 @@ from msstab.figures.mechanism import (
 )
 from msstab.figures.planning import power_curve
 from msstab.figures.quantisation import rounded_errors, rounding_predictions
+from msstab.figures.rollouts import attractors, error_growth, free_trajectories, growth
 from msstab.figures.sizes import agreement_by_size, effects_by_size, theory_by_size
 from msstab.figures.solving import solvers
 from msstab.figures.structures import (
@@ -22,6 +24,7 @@ from msstab.figures.structures import (
     structure_predictions,
     structure_transfer,
 )
+from msstab.figures.tracks import track_forest, track_predictions, track_sequences
 from msstab.figures.training import (
     budget_curves,
     hinge_activity,
@@ -33,6 +36,7 @@ from msstab.figures.training import (
 
 __all__ = [
     "agreement_by_size",
+    "attractors",
     "breakdown",
     "budget_curves",
     "calibration",
@@ -40,11 +44,15 @@ __all__ = [
     "decision_tree",
     "effects",
     "effects_by_size",
+    "error_growth",
     "forced_variance",
     "forest",
+    "free_trajectories",
     "frontiers",
     "frozen_errors",
+    "growth",
     "hinge_activity",
+    "inspection",
     "learning_curves",
     "levels",
     "operator_control",
@@ -61,6 +69,9 @@ __all__ = [
     "structure_predictions",
     "structure_transfer",
     "theory_by_size",
+    "track_forest",
+    "track_predictions",
+    "track_sequences",
     "tuning_curves",
     "tuning_panels",
 ]

@@ -30,6 +30,13 @@ from msstab.tables.quantisation import (
     rounding_divergence,
     rounding_predictions,
 )
+from msstab.tables.rollouts import (
+    attractor_distances,
+    fates_of_runs,
+    free_exponents,
+    free_growth,
+    horizons,
+)
 from msstab.tables.shown import Kind, Shown, number, show, spoken
 from msstab.tables.sizes import size_effects, size_mechanism, size_plan, size_trends
 from msstab.tables.structures import (
@@ -39,12 +46,14 @@ from msstab.tables.structures import (
     structure_strengths,
     structure_transfer,
 )
+from msstab.tables.tracks import track_comparisons, track_list, track_predictions, track_skill
 from msstab.tables.training import arms, forecasters, learning_rates, solvers, tuning
 
 __all__ = [
     "Kind",
     "Shown",
     "arms",
+    "attractor_distances",
     "bits_bought",
     "breakdown",
     "changes_of_verdict",
@@ -53,9 +62,13 @@ __all__ = [
     "diverged_runs",
     "diverged_scoring",
     "evidence",
+    "fates_of_runs",
     "findings",
     "forecasters",
+    "free_exponents",
+    "free_growth",
     "frozen_errors",
+    "horizons",
     "interventions",
     "learning_rates",
     "levels",
@@ -81,6 +94,10 @@ __all__ = [
     "structure_predictions",
     "structure_strengths",
     "structure_transfer",
+    "track_comparisons",
+    "track_list",
+    "track_predictions",
+    "track_skill",
     "tuning",
     "verdict",
 ]

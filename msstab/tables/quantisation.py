@@ -89,4 +89,4 @@ def _bought(one: Bought, most: int) -> str:
 def _fewer(bits: float, most: int) -> str:
     if math.isinf(bits):
         return f"over {most}" if bits > 0 else "never"
-    return f"{bits:+.1f}"
+    return f"{bits:+.2f}"
