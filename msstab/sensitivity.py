@@ -125,6 +125,21 @@ def vary_tracks(comparisons: Mapping[str, Comparison]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def tracks_sentence(frame: pd.DataFrame) -> str:
+    """Say how the pooled change of the error moves without a track, from one by `vary_tracks`."""
+    pooled, rest = frame.effect[0], frame[1:]
+    if rest.empty:
+        return f"On the one track that was run, the error changes by {pooled:+.1%}."
+    turned = list(rest.left_out[np.sign(rest.effect) != np.sign(pooled)])
+    sign = f"changes sign without {_listed(turned, 'or')}" if turned else "keeps its sign"
+    most = rest.left_out.iloc[int(np.argmax(rest.change.abs()))]
+    return (
+        f"Pooled over {frame.tracks[0]} tracks, the error changes by {pooled:+.1%}. It {sign}: "
+        f"with any one track left out it lies between {rest.effect.min():+.1%} and "
+        f"{rest.effect.max():+.1%}, and {most} matters most."
+    )
+
+
 def sentence(frame: pd.DataFrame) -> str:
     """Say what would change the outcome and what would not, from a frame by `vary`."""
     groups = [(str(varied), rows) for varied, rows in frame[1:].groupby("varied", sort=False)]

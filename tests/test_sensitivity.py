@@ -126,6 +126,19 @@ def test_tracks_are_pooled_alike_and_each_is_left_out_once() -> None:
     assert list(frame.tracks) == [3, 2, 2, 2]
 
 
+def test_a_track_that_makes_the_sign_is_named() -> None:
+    same = {track: compared(8, -0.2, seed=k) for k, track in enumerate("abc")}
+    said = sensitivity.tracks_sentence(sensitivity.vary_tracks(same))
+    assert said.startswith("Pooled over 3 tracks, the error changes by -")
+    assert "It keeps its sign: with any one track left out" in said
+    said = sensitivity.tracks_sentence(sensitivity.vary_tracks({**same, "b": compared(8, 2.0)}))
+    assert "changes by +" in said
+    assert "It changes sign without b: " in said
+    assert said.endswith("and b matters most.")
+    alone = sensitivity.tracks_sentence(sensitivity.vary_tracks({"a": same["a"]}))
+    assert alone.startswith("On the one track that was run, the error changes by -")
+
+
 def test_a_single_track_is_not_left_out_and_none_is_refused() -> None:
     assert len(sensitivity.vary_tracks({"a": compared(8, 0.1)})) == 1
     with pytest.raises(ValueError, match="at least one track"):
