@@ -46,14 +46,15 @@ def sentence(frame: pd.DataFrame) -> str:
     said = f"On the scale that decides, {rows.holds.sum()} of {len(rows)} rates are within bars."
     if len(outside):
         named = [
-            f"{row['bar']}, {row['family']} errors, {row['pairs']} pairs: {row['rate']:.1%}, asked "
+            f"{row['bar']}, {row['family']} errors, {row['pairs']} pairs: {100 * row['rate']:.1f} "
+            f"± {100 * row['standard_error']:.1f}%, asked "
             f"{row['low']:.1%} to {row['high']:.1%}"
             for row in outside.to_dict("records")
         ]
         said += f" Outside: {'; '.join(named)}."
     return (
-        f"{said} With {rows.studies.min()} simulated studies of each kind, a rate's standard error "
-        f"is up to {100 * rows.standard_error.max():.1f} points."
+        f"{said} There are {rows.studies.min()} simulated studies of each kind, which leaves a "
+        f"rate a standard error of up to {100 * rows.standard_error.max():.1f} points."
     )
 
 

@@ -231,8 +231,9 @@ def limitations(results: Results) -> list[str]:
     """Return what these runs cannot show, each as a sentence."""
     s, runs = results.study, results.experiment
     found = [
-        f"One track ({s.track}), one cell ({s.cell}) and one size ({s.hidden} units) were run.",
-        f"Noise was of one structure ({s.noise}) and judged at one level ({s.sigma_test:g}).",
+        f"The primary comparison is of one track ({s.track}), one cell ({s.cell}) and one size "
+        f"({s.hidden} units); part II varies each, on pairs of its own.",
+        f"Its noise is of one structure ({s.noise}) and judged at one level ({s.sigma_test:g}).",
         f"Networks trained for {s.epochs} epochs on {s.n_train} sequences; longer training may "
         "order the arms differently.",
         "What mediates a benefit is read from correlations over variants, not from interventions "

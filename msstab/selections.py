@@ -49,7 +49,8 @@ QUESTIONS = {"Q1": ("validation_mse", "test_mse"), "Q2": ("noisy_validation_mse"
 def vary(runs: Experiment, arm: str, question: str = "Q1") -> pd.DataFrame:
     """Return what each rule of RULES chooses for the baseline and for an arm, a row each.
 
-    Columns: `rule`, `baseline` and `idea` (configurations), `same` (as by the first rule), `pairs`
+    Columns: `rule`, `baseline` and `idea` (configurations), `same` (as by the first rule), `off`
+    (whether the arm is switched off and so is the baseline itself), `pairs`
     of confirmation seeds on which networks of both were run, and the comparison on them: `outcome`,
     `effect` and `p_value` as `sensitivity.again` returns them. Where either configuration was not
     confirmed there are no pairs, for nothing is trained. Raises KeyError for an unknown question.
@@ -59,7 +60,7 @@ def vary(runs: Experiment, arm: str, question: str = "Q1") -> pd.DataFrame:
     for name, rule in RULES.items():
         a, b = (_chosen(runs, each, chooses, rule) for each in ("baseline", arm))
         same = not rows or (a, b) == (rows[0]["baseline"], rows[0]["idea"])
-        row = {"rule": name, "baseline": a, "idea": b, "same": same}
+        row = {"rule": name, "baseline": a, "idea": b, "same": same, "off": a == b}
         rows.append(row | _outcome(runs, (a, b), arm, compared))
     return pd.DataFrame(rows)
 
@@ -68,10 +69,16 @@ def sentence(frame: pd.DataFrame) -> str:
     """Say which rules leave the outcome, which change it and which leave it open."""
     judged, others = frame.outcome[0], frame[1:]
     same, different = others[others.same], others[~others.same]
+    off, different = different[different.off], different[~different.off]
     ran = different[different.pairs > 0]
     said = []
     if len(same):
         said.append(f"The configurations, and so the outcome, are the same by {_rules(same)}.")
+    if len(off):
+        said.append(
+            f"By {_rules(off)} the arm is switched off, which leaves the baseline and nothing to "
+            "compare."
+        )
     for outcome, own in ran.groupby("outcome", sort=False):
         verb = "stays" if outcome == judged else "would be"
         pairs = f"{own.pairs.min()} to {own.pairs.max()}" if own.pairs.nunique() > 1 else ""

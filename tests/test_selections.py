@@ -130,11 +130,12 @@ def test_the_first_rule_gives_the_comparison_that_is_judged(tiny_results: Result
 
 
 def test_a_sentence_says_what_stays_changes_and_is_not_known() -> None:
-    judged = {"rule": "lowest mean", "same": True, "pairs": 64, "outcome": "worse"}
+    judged = {"rule": "lowest mean", "same": True, "off": False, "pairs": 64}
+    judged["outcome"] = "worse"
 
     def said(*others: tuple[str, bool, int, str]) -> str:
         names = ("rule", "same", "pairs", "outcome")
-        more = [dict(zip(names, other, strict=True)) for other in others]
+        more = [{"off": False, **dict(zip(names, other, strict=True))} for other in others]
         return selections.sentence(pd.DataFrame([judged, *more]))
 
     assert said(("median", True, 64, "worse"), ("logarithm", True, 64, "worse")) == (
@@ -150,6 +151,18 @@ def test_a_sentence_says_what_stays_changes_and_is_not_known() -> None:
     )
 
 
+def test_an_arm_that_is_switched_off_is_the_baseline_itself() -> None:
+    runs = made(("baseline", "selected", PLAIN, ERRORS), ("idea", "penalised", HIGH, 1.3 * ERRORS))
+    # Strength 0 at the baseline's own learning rate.
+    own = (runs.table.arm == "idea") & (runs.table.strength == 0)
+    runs.table.loc[own, "learning_rate"] = PLAIN.learning_rate
+    frame = selections.vary(runs, "idea")
+    assert list(frame.rule[frame.off]) == ["lowest mean, strength 0 allowed"]
+    said = selections.sentence(frame)
+    assert "By the lowest mean, strength 0 allowed the arm is switched off" in said
+    assert "outcome would be" not in said
+
+
 def test_an_unknown_question_is_refused() -> None:
     with pytest.raises(KeyError, match="Q4"):
         selections.vary(made(), "idea", "Q4")
@@ -159,7 +172,7 @@ def test_every_rule_can_be_spoken() -> None:
     for same, pairs in product((True, False), (0, 5)):
         frame = pd.DataFrame(
             [
-                {"rule": name, "same": same, "pairs": pairs, "outcome": "worse"}
+                {"rule": name, "same": same, "off": False, "pairs": pairs, "outcome": "worse"}
                 for name in selections.RULES
             ]
         )
