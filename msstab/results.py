@@ -232,7 +232,8 @@ def limitations(results: Results) -> list[str]:
     s, runs = results.study, results.experiment
     found = [
         f"The primary comparison is of one track ({s.track}), one cell ({s.cell}) and one size "
-        f"({s.hidden} units); part II varies each, on pairs of its own.",
+        f"({s.hidden} units); part II varies each, one at a time, on fewer pairs, "
+        "which find large effects only.",
         f"Its noise is of one structure ({s.noise}) and judged at one level ({s.sigma_test:g}).",
         f"Networks trained for {s.epochs} epochs on {s.n_train} sequences; longer training may "
         "order the arms differently.",

@@ -99,7 +99,7 @@ def run_clean(parameters: Parameters, sequences: Sequences) -> Clean:
 def under_noise(parameters: Parameters, clean: Clean, noise: Noise, sigma: float) -> UnderNoise:
     """Predict what a noise structure of level sigma does, and simulate it as a check.
 
-    Source: theory page, equations (5), (33) and (34).
+    Source: theory page, equation (5), theory page, equation (33), and theory page, equation (34).
     """
     inputs, states = clean.inputs, clean.states
     with one_thread():
