@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 from conftest import TINY
+from scipy.stats import wasserstein_distance
 from test_rollouts import one_by_one
 
 from msstab import experiment, figures, parts, rollouts, tables, trials
 from msstab.rollouts import FreeRuns, deviations, measured, sentences
+from msstab.rollouts.running import free_run
 from msstab.study import Study, parse
 from msstab.svg import Picture
 
@@ -108,6 +110,22 @@ def test_errors_are_those_of_the_networks_run_one_by_one(found: FreeRuns) -> Non
     assert own["error"][:8] == pytest.approx(expected.mean(axis=(0, 2))[:8], rel=1e-2)
     assert rollouts.errors([own], 8) == pytest.approx(expected[:, :8].mean(), rel=1e-2)
     assert own["outputs"][:, :4] == pytest.approx(outputs[:3, :4], abs=1e-4)
+
+
+def test_distances_are_from_the_true_trajectories_of_other_sequences(found: FreeRuns) -> None:
+    future = trials.draw_data(found.study, "confirmation", 2, 64).test.future
+    truth, others = future[:8], future[8:16]
+    sd, later = future[:16].std(), slice(32, None)
+    own = found.of("baseline")[2]
+    floor = wasserstein_distance(truth[:, later].ravel(), others[:, later].ravel()) / sd
+    assert own["floor_histogram"] == pytest.approx(floor)
+    assert own["truth"] == pytest.approx(truth[:3], abs=1e-6)
+    trial = experiment.confirmed(found.survey.experiment, "baseline", "selected")[2]
+    split = trials.draw_data(found.study, "confirmation", 2).test
+    inputs = torch.as_tensor(split.inputs[:8]).permute(1, 2, 0)[:, None].float()
+    outputs = free_run(trials.load_trained(trial).parameters, inputs, 64)[32:].numpy()
+    expected = wasserstein_distance(outputs.ravel(), others[:, later].ravel()) / sd
+    assert own["histogram"] == pytest.approx(expected, rel=1e-3)
 
 
 def test_noise_changes_the_runs(found: FreeRuns) -> None:
