@@ -152,11 +152,13 @@ def _compute(
     study: Study, chapters: list[Path], directory: Path, jobs: int, timings: dict[str, float]
 ) -> str:
     """Run what the chapters miss and write all results; return the verdict."""
-    from msstab import downloads
+    from msstab import downloads, parts
 
     found = run_trials(study, jobs, timings)
     run_parts(study, chapters, jobs, timings)
-    return downloads.write(found, directory)
+    asked = any(chapter.stem == parts.FREE_RUNS for chapter in chapters)
+    free_run = parts.free_run(study, jobs=jobs) if asked else None
+    return downloads.write(found, directory, free_run)
 
 
 def run_trials(study: Study, jobs: int, timings: dict[str, float]) -> "Results":

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from msstab import evidence
+from msstab import evidence, store
 from msstab.evidence import Interval
+from msstab.keys import key
 from msstab.verdict import TREE, Outcome, branch_taken
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
@@ -121,10 +123,17 @@ def simulate(
 def quick(seed: int = 0, *, studies: int = 400) -> pd.DataFrame:
     """Return a small calibration, in 10 seconds: at 64 pairs, and at those for a power of 80%.
 
-    So few studies leave rates uncertain by some points; the bars are meant for 2,000 and more.
+    It is kept, and read the next time. So few studies leave rates uncertain by some points; the
+    bars are meant for 2,000 and more.
     """
-    generator = np.random.default_rng(seed)
-    return simulate(generator, studies=studies, sizes=(64,), power=0.8, resamples=499)
+    name = key([seed, studies, scipy.__version__], ("calibration", "evidence", "verdict"))
+    if (kept := store.load("calibration", name)) is None:
+        generator = np.random.default_rng(seed)
+        frame = simulate(generator, studies=studies, sizes=(64,), power=0.8, resamples=499)
+        # Texts as arrays of a fixed width, for objects are not kept.
+        kept = {c: np.array(frame[c].tolist()) for c in COLUMNS}
+        store.save("calibration", name, kept)
+    return pd.DataFrame(kept)
 
 
 def errors(

@@ -7,15 +7,21 @@ from pathlib import Path
 
 from msstab import experiment, figures, planning, provenance
 from msstab.report import Arm, Asked, Report, build_report, write_report
-from msstab.results import Results, limitations, mechanism_clause, signatures
+from msstab.results import Comparison, Results, limitations, mechanism_clause, signatures
 from msstab.rules import Rule
 from msstab.tuning import Configuration
 from msstab.verdict import combine, p_text
 
+FreeRun = tuple[str, Comparison]
+"""A track and the comparison of free runs on it."""
 
-def write(results: Results, directory: Path) -> str:
-    """Write every download and the landing page's parts; return the verdict's sentence."""
-    write_report(report(results), directory / "bench_report.json")
+
+def write(results: Results, directory: Path, free_run: FreeRun | None = None) -> str:
+    """Write every download and the landing page's parts; return the verdict's sentence.
+
+    `free_run` as for `report`.
+    """
+    write_report(report(results, free_run), directory / "bench_report.json")
     results.table.to_csv(directory / "trials.csv", index=False, lineterminator="\n")
     runs = results.experiment
     choices = {"selected": runs.chosen, "penalised": runs.penalised, "robust": runs.robust}
@@ -29,9 +35,12 @@ def write(results: Results, directory: Path) -> str:
     return results.verdict
 
 
-def report(results: Results) -> Report:
-    """Return the bench report in the original's schema."""
+def report(results: Results, free_run: FreeRun | None = None) -> Report:
+    """Return the bench report in the original's schema; `free_run` answers its third question."""
     s, rule = results.study, results.mechanism
+    questions = {"Q1": (s.track, results.clean), "Q2": (s.track, results.noisy)}
+    if free_run is not None:
+        questions["Q3"] = free_run
     row = signatures(results).query("role == 'penalised' and arm == @results.idea").iloc[0]
     return build_report(
         track=s.track,
@@ -58,8 +67,8 @@ def report(results: Results) -> Report:
         files=("bench_report.json", "trials.csv"),
         limitations=" ".join(limitations(results)),
         questions={
-            name: Asked(compared.title, s.track, compared.evidence)
-            for name, compared in (("Q1", results.clean), ("Q2", results.noisy))
+            name: Asked(compared.title, track, compared.evidence)
+            for name, (track, compared) in questions.items()
         },
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from msstab import arms, planning, store
+from msstab import arms, planning, store, tracks
 from msstab.planning import Plan
 from msstab.study import Study, StudyError
 from msstab.training import Trained
@@ -305,7 +305,7 @@ def _trial(study: Study, arm: str, c: Configuration, purpose: str, seed: int) ->
     active = c.strength > 0
     own = arms.find(arm) if active else None
     return Trial(
-        track=study.track,
+        track=tracks.name_of(study),
         cell=study.cell,
         hidden=study.hidden,
         layers=study.layers,

@@ -15,6 +15,9 @@ from msstab.study import Study
 from msstab.tuning import Configuration
 from msstab.verdict import Decision, decide, headline
 
+CLEAN_ROLES, ROBUST_ROLES = ("selected", "penalised"), ("robust", "robust")
+"""The roles of the baseline's and of an arm's networks on the first and on the second question."""
+
 
 class Comparison(NamedTuple):
     """A paired comparison of the penalised arm with the baseline on one error, seed by seed."""
@@ -117,12 +120,12 @@ def collect(
 
 def compare_arm(runs: Experiment, arm: str) -> ArmComparison:
     """Compare an arm with the baseline on both questions."""
-    judged, robust, level = ("selected", "penalised"), ("robust", "robust"), runs.study.sigma_test
+    noisy = f"Q2: error under noise of {runs.study.sigma_test:g}"
     return ArmComparison(
         arm,
-        _against_baseline(runs, arm, judged, "test_mse", "Q1: clean error"),
-        _against_baseline(runs, arm, robust, "noisy_mse", f"Q2: error under noise of {level:g}"),
-        _against_baseline(runs, arm, robust, "test_mse", "Q2: its price in clean error"),
+        _against_baseline(runs, arm, CLEAN_ROLES, "test_mse", "Q1: clean error"),
+        _against_baseline(runs, arm, ROBUST_ROLES, "noisy_mse", noisy),
+        _against_baseline(runs, arm, ROBUST_ROLES, "test_mse", "Q2: its price in clean error"),
     )
 
 
@@ -130,7 +133,7 @@ def by_level(found: Results, arm: str) -> dict[float, Comparison]:
     """Compare Q2's networks of an arm with the baseline's at every noise level of the grid."""
     return {
         level: _against_baseline(
-            found.experiment, arm, ("robust", "robust"), f"noisy_mse@{level:g}", f"Noise {level:g}"
+            found.experiment, arm, ROBUST_ROLES, f"noisy_mse@{level:g}", f"Noise {level:g}"
         )
         for level in found.study.sigma_grid
     }
@@ -140,9 +143,16 @@ def _against_baseline(
     runs: Experiment, arm: str, roles: tuple[str, str], metric: str, title: str
 ) -> Comparison:
     """Compare on the arm's confirmation seeds; `roles` are the baseline's and the arm's."""
-    b = _by_seed(runs, arm, roles[1], metric)
-    a = _by_seed(runs, "baseline", roles[0], metric)[: len(b)]
+    a, b = pairs(runs, arm, roles, metric)
     return compare(title, a, b, alpha=runs.study.alpha, sesoi=runs.study.sesoi)
+
+
+def pairs(
+    runs: Experiment, arm: str, roles: tuple[str, str], score: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return a score of the baseline's and of an arm's networks (n,), (n,), paired by seed."""
+    b = _by_seed(runs, arm, roles[1], score)
+    return _by_seed(runs, "baseline", roles[0], score)[: len(b)], b
 
 
 def compare(

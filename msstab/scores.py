@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]
 
-from msstab import cells, evaluation, mechanism, moments, spectral
+from msstab import cells, evaluation, mechanism, moments, spectral, tracks
 from msstab.cells import Linearisation, Parameters
 from msstab.noise import NOISES, Noise
 from msstab.study import Study
-from msstab.tracks import Data, Split, track
+from msstab.tracks import Data, Split
 
 DIVERGED = 100.0
 """A network whose error is more than so many times the constant forecast's has diverged."""
@@ -87,7 +87,7 @@ def score(
     }
     if diverged:
         found |= forecast
-    autonomous = track(study.track).autonomous
+    autonomous = tracks.of(study).autonomous
     persistence = evaluation.persistence_error(data.test) if autonomous else np.nan
     return {
         **found,

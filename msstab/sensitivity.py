@@ -1,7 +1,7 @@
 """What would change the verdict: other limits, another scale, or one seed less."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from msstab import evidence
 from msstab.evidence import Judged, Scale
-from msstab.results import Comparison
+from msstab.results import Comparison, compare
 from msstab.verdict import TREE, Deciding, branch_taken
 
 MARGINS = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -78,6 +78,66 @@ def most_influential(frame: pd.DataFrame) -> pd.Series | None:
     candidates = moved[seeds.differs] if seeds.differs.any() else moved
     row: pd.Series = frame.loc[candidates.idxmax()]
     return row
+
+
+def again(
+    baseline: NDArray[np.float64], idea: NDArray[np.float64], *, alpha: float, sesoi: float
+) -> dict[str, object]:
+    """Return what other errors (n,), (n,) of a comparison's arms decide, as part of a row.
+
+    Keys: `pairs`, `outcome`, `effect` and `p_value`, of which fewer than two pairs have none.
+    """
+    if len(baseline) < 2:
+        return {"pairs": len(baseline), "outcome": "", "effect": math.nan, "p_value": math.nan}
+    found = compare("", baseline, idea, alpha=alpha, sesoi=sesoi)
+    judged = found.evidence.judged
+    return {
+        "pairs": judged.n,
+        "outcome": found.decision.outcome.value,
+        "effect": judged.effect,
+        "p_value": judged.p_value,
+    }
+
+
+def vary_tracks(comparisons: Mapping[str, Comparison]) -> pd.DataFrame:
+    """Return the change of the error pooled over tracks, and without each track, a row each.
+
+    Pooled is the mean over tracks of each track's mean log ratio, so that tracks count alike
+    however many pairs they have. Columns: `left_out` (a track's name, empty in the first row),
+    `tracks` that are pooled, `mean` (log ratio), `effect` (the geometric mean ratio less 1) and
+    `change` (of the mean by leaving the track out). One track cannot be left out. Raises
+    ValueError for no tracks and for an error that has no logarithm.
+    """
+    if not comparisons:
+        raise ValueError("no comparisons were given: at least one track is needed")
+    means = {
+        track: float(evidence.log_ratios(c.baseline, c.idea).mean())
+        for track, c in comparisons.items()
+    }
+    pooled = float(np.mean(list(means.values())))
+    left_out = ["", *(means if len(means) > 1 else ())]
+    rows = []
+    for track in left_out:
+        kept = [mean for name, mean in means.items() if name != track]
+        mean = float(np.mean(kept))
+        row = {"left_out": track, "tracks": len(kept), "mean": mean, "effect": math.expm1(mean)}
+        rows.append({**row, "change": mean - pooled})
+    return pd.DataFrame(rows)
+
+
+def tracks_sentence(frame: pd.DataFrame) -> str:
+    """Say how the pooled change of the error moves without a track, from one by `vary_tracks`."""
+    pooled, rest = frame.effect[0], frame[1:]
+    if rest.empty:
+        return f"On the one track that was run, the error changes by {pooled:+.1%}."
+    turned = list(rest.left_out[np.sign(rest.effect) != np.sign(pooled)])
+    sign = f"changes sign without {_listed(turned, 'or')}" if turned else "keeps its sign"
+    most = rest.left_out.iloc[int(np.argmax(rest.change.abs()))]
+    return (
+        f"Pooled over {frame.tracks[0]} tracks, the error changes by {pooled:+.1%}. It {sign}: "
+        f"with any one track left out it lies between {rest.effect.min():+.1%} and "
+        f"{rest.effect.max():+.1%}, and {most} matters most."
+    )
 
 
 def sentence(frame: pd.DataFrame) -> str:

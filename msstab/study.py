@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,10 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 KNOWN_NAMES: dict[str, list[str]] = {"track": [], "cell": [], "noise": [], "arm": []}
 """What a Study may name, by kind; each room that defines such a thing declares it on import."""
 
-OPENERS: dict[str, Callable[[str], bool]] = {}
+OPENERS: dict[str, Callable[[str], str | None]] = {}
 """By kind, what opens a name that stands for something of the reader's own, such as a file.
 
-Returns whether the name is of that form; raises ValueError where it cannot be used.
+Returns the name to be used, or None for a name of another form; raises ValueError for one that
+cannot be used.
 """
 
 CHECKS: list[Callable[["Study"], None]] = []
@@ -112,7 +113,13 @@ class Study(BaseModel):
     survey_arms: tuple[str, ...] = Field(
         ("output_variance",), description="arms that part II compares beside the judged one"
     )
-    survey_tracks: tuple[str, ...] = Field(("dynamics",), description="tracks that are compared")
+    survey_tracks: tuple[str, ...] = Field(
+        (
+            *("dynamics", "lorenz_state", "van_der_pol", "henon", "fitzhugh_nagumo", "duffing"),
+            *("two_tank", "ricker", "ecg", "sunspots", "el_nino"),
+        ),
+        description="tracks that are compared",
+    )
     survey_cells: tuple[str, ...] = Field(
         ("gru", "lstm", "rnn"), description="cells that are compared"
     )
@@ -126,6 +133,18 @@ class Study(BaseModel):
     free_runs: tuple[Horizons, ...] = Field(
         (1, 4, 16), description="lengths of free runs, in lengths of the input window"
     )
+    window: int = Field(
+        32, ge=1, le=4096, description="for a series of your own: rows that go into a forecast"
+    )
+    horizon: int = Field(
+        1, ge=0, le=4096, description="for a series of your own: rows from the last input to it"
+    )
+    input_columns: tuple[str, ...] = Field(
+        (), description="for a series of your own: columns that go in; empty: all"
+    )
+    target_columns: tuple[str, ...] = Field(
+        (), description="for a series of your own: columns to be forecast; empty: as go in"
+    )
     study_seed: int = Field(0, ge=0, description="root of every random number")
     alpha: float = Field(0.05, gt=0, lt=0.5, description="two-sided level of every test")
     sesoi: float = Field(
@@ -137,14 +156,12 @@ class Study(BaseModel):
     @pydantic.field_validator("track", "cell", "noise")
     @classmethod
     def _known(cls, value: str, info: pydantic.ValidationInfo) -> str:
-        _require_known(str(info.field_name), value)
-        return value
+        return _known_name(str(info.field_name), value)
 
     @pydantic.field_validator("arms")
     @classmethod
     def _known_arms(cls, arms: tuple[str, ...]) -> tuple[str, ...]:
-        for arm in arms:
-            _require_known("arm", arm)
+        arms = tuple(_known_name("arm", arm) for arm in arms)
         if len(arms) < 2 or arms[0] != "baseline" or len(set(arms)) != len(arms):
             raise ValueError("name the baseline first and then at least one other arm, each once")
         return arms
@@ -152,9 +169,7 @@ class Study(BaseModel):
     @pydantic.field_validator("survey_arms", "survey_tracks", "survey_cells", "survey_structures")
     @classmethod
     def _each_known(cls, values: tuple[str, ...], info: pydantic.ValidationInfo) -> tuple[str, ...]:
-        for value in values:
-            _require_known(_KINDS[str(info.field_name)], value)
-        return values
+        return tuple(_known_name(_KINDS[str(info.field_name)], value) for value in values)
 
     @pydantic.field_validator(
         "survey_tracks", "survey_cells", "survey_sizes", "survey_structures", "bits", "free_runs"
@@ -227,6 +242,7 @@ PROFILES: dict[str, dict[str, Any]] = {
         "survey_seeds": 6,
         "survey_tuning_seeds": 2,
         "survey_arms": (),
+        "survey_tracks": ("henon", "el_nino"),
         "survey_cells": ("gru",),
         "survey_sizes": (8, 16),
         "survey_structures": ("unit", "weight"),
@@ -294,7 +310,8 @@ def parameters_cell() -> str:
     for name, value in Study().model_dump(mode="json").items():
         literal = json.dumps(value) if isinstance(value, str | list) else repr(value)
         # A type checker cannot tell what an empty list holds.
-        hint = ": list[float]" if value == [] else ""
+        item = "str" if _holds_text(name) else "float"
+        hint = f": list[{item}]" if value == [] else ""
         lines.append(f"{name}{hint} = {literal}  # {Study.model_fields[name].description}")
     return "\n".join(lines)
 
@@ -311,7 +328,7 @@ def declare(kind: str, name: str) -> None:
         KNOWN_NAMES[kind].append(name)
 
 
-def declare_opener(kind: str, opener: Callable[[str], bool]) -> None:
+def declare_opener(kind: str, opener: Callable[[str], str | None]) -> None:
     """Let a Study name things of the reader's own; see `OPENERS`."""
     OPENERS[kind] = opener
 
@@ -321,12 +338,16 @@ def declare_check(check: Callable[[Study], None]) -> None:
     CHECKS.append(check)
 
 
-def _require_known(kind: str, name: str) -> None:
+def _known_name(kind: str, name: str) -> str:
+    """Return the name to be used; raise ValueError for one that is not known."""
     if not KNOWN_NAMES[kind]:
         raise RuntimeError(f"no {kind} is declared yet: import msstab.experiment first")
-    opened = kind in OPENERS and name not in KNOWN_NAMES[kind] and OPENERS[kind](name)
-    if name not in KNOWN_NAMES[kind] and not opened:
+    if name in KNOWN_NAMES[kind]:
+        return name
+    opened = OPENERS[kind](name) if kind in OPENERS else None
+    if opened is None:
         raise ValueError(f"no such {kind}; {nearest(name, KNOWN_NAMES[kind])}")
+    return opened
 
 
 def _typed(name: str, value: object) -> object:
@@ -338,8 +359,21 @@ def _typed(name: str, value: object) -> object:
         if isinstance(value, str):
             text = value.strip().strip("[]()")
             value = text.split(",") if text else []
-        return tuple(map(_literal, value)) if isinstance(value, list | tuple) else value
+        if not isinstance(value, list | tuple):
+            return value
+        items = map(_literal, value)
+        return tuple(map(_text, items, value)) if _holds_text(name) else tuple(items)
     return _literal(value)
+
+
+def _holds_text(name: str) -> bool:
+    """Say whether a parameter is a sequence of names."""
+    return get_args(Study.model_fields[name].annotation)[:1] == (str,)
+
+
+def _text(read: object, given: object) -> object:
+    """Keep a name that looks like a number as it was given."""
+    return given.strip() if isinstance(given, str) and not isinstance(read, str) else read
 
 
 def _literal(value: object) -> object:

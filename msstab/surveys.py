@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import joblib
 
-from msstab import experiment, results
+from msstab import experiment, results, tracks
 from msstab.experiment import Experiment, Progress
 from msstab.results import ArmComparison
 from msstab.study import Study, parse
@@ -36,6 +36,9 @@ def variant(study: Study, **changes: Any) -> Study:
     a change that cannot be made.
     """
     others = [arm for arm in study.survey_arms if arm in study.arms[2:]]
+    if not tracks.is_own(changes.get("track", study.track)):
+        # What says how a series of one's own is used has no meaning for another track.
+        changes = {**{n: Study.model_fields[n].default for n in tracks.FIELDS}, **changes}
     smaller = {
         "arms": (*study.arms[:2], *others),
         "seeds": study.survey_seeds,

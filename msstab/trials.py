@@ -81,7 +81,7 @@ def draw_data(study: Study, purpose: str, seed: int, future: int = 0) -> tracks.
     With `future`, the test sequences go on for so many steps, see `tracks.Split`.
     """
     sizes = (study.n_train, study.n_validation, study.n_test)
-    return _data(study.track, study.study_seed, purpose, seed, sizes, future)
+    return _data(tracks.name_of(study), study.study_seed, purpose, seed, sizes, future)
 
 
 def _stream(trial: Trial, *use: str | int) -> np.random.Generator:
@@ -102,7 +102,29 @@ def draw(
     return tracks.track(track).generate(streams, sizes, future)
 
 
-_data = lru_cache(maxsize=64)(draw)
+def _data(
+    track: str,
+    study_seed: int,
+    purpose: str,
+    seed: int,
+    sizes: tuple[int, int, int],
+    future: int = 0,
+) -> tracks.Data:
+    return _drawn(tracks.track(track), track, study_seed, purpose, seed, sizes, future)
+
+
+@lru_cache(maxsize=64)
+def _drawn(
+    _made: tracks.Track,
+    track: str,
+    study_seed: int,
+    purpose: str,
+    seed: int,
+    sizes: tuple[int, int, int],
+    future: int,
+) -> tracks.Data:
+    """Draw data once for each state of the track, whose file may change in the meantime."""
+    return draw(track, study_seed, purpose, seed, sizes, future)
 
 
 def train_trials(trials: list[Trial], arm: Arm | None) -> int:

@@ -6,7 +6,7 @@ rungs among them. A grid whose best point lies on its edge is widened, for all a
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -54,12 +54,23 @@ def configurations(grid: Grid, arm: str) -> list[Configuration]:
     ]
 
 
-def choose(errors: Mapping[Configuration, NDArray[np.float64]]) -> Configuration:
+Errors = Mapping[Configuration, NDArray[np.float64]]
+"""Validation errors (tuning seeds,) by configuration."""
+
+
+def choose(errors: Errors) -> Configuration:
     """Return the configuration of lowest mean validation error over the tuning seeds.
 
     Of equally good ones, that of smallest strength, then of smallest learning rate.
     """
-    return min(errors, key=lambda c: (float(np.mean(errors[c])), c.strength, c.learning_rate))
+    return ranked(errors)[0]
+
+
+def ranked(
+    errors: Errors, summary: Callable[[NDArray[np.float64]], float] = np.mean
+) -> list[Configuration]:
+    """Return configurations, best first by a summary of their errors, ties as in `choose`."""
+    return sorted(errors, key=lambda c: (float(summary(errors[c])), c.strength, c.learning_rate))
 
 
 def widen(grid: Grid, chosen: Sequence[tuple[str, Configuration]]) -> Grid:

@@ -114,7 +114,8 @@ def make_whole_project(root: Path) -> Path:
     shutil.copy(REPOSITORY / "_toc.yml", root)
     others = (
         *("00_original", "01_data", "02_baseline", "04_mechanism", "05_verdict"),
-        *("07_sizes", "08_uncertainty", "09_quantisation", "10_rollouts", "own_idea"),
+        *("06_tracks", "07_sizes", "08_uncertainty", "09_quantisation", "10_rollouts"),
+        "own_idea",
     )
     for name in others:
         write_notebook(root / "notebooks" / f"{name}.ipynb", [markdown(f"# {name}"), PARAMETERS])
@@ -135,7 +136,7 @@ def fake_rooms(patch: pytest.MonkeyPatch, numbers: dict[str, object] | None = No
             progress(2, 2)
         return study
 
-    def write(study: Study, directory: Path) -> str:
+    def write(study: Study, directory: Path, free_run: object = None) -> str:
         texts = {**NUMBERS, "study_key": study.key, **(numbers or {})}
         (directory / "numbers.json").write_text(json.dumps(texts), encoding="utf-8")
         (directory / "bench_report.json").write_text("{}", encoding="utf-8")
@@ -145,7 +146,7 @@ def fake_rooms(patch: pytest.MonkeyPatch, numbers: dict[str, object] | None = No
     rooms: dict[str, dict[str, Any]] = {
         "results": {"collect": collect},
         "downloads": {"write": write},
-        "parts": {"PARTS": {}},
+        "parts": {"PARTS": {}, "FREE_RUNS": "10_rollouts", "free_run": lambda *_, **__: None},
     }
     for name, content in rooms.items():
         room = types.ModuleType(f"msstab.{name}")

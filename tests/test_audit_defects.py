@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 from test_audit import ORIGINAL, clean_report
 
 from msstab.audit import Kind, Row, audit, check, read
@@ -122,6 +123,18 @@ def unequal(content: dict[str, Any]) -> None:
         (put("idea.mean", 0.5), "idea: mean", "mean of the seeds"),
         (put("idea.std", 0.5), "idea: std", "of 10 values"),
         (unequal, "number of pairs", "11 baseline and 10 idea values do not pair up"),
+        (put("comparison.decided_on.effect", -0.12), "log ratios: effect", "by seed"),
+        (put("comparison.decided_on.interval", [-0.2, -0.01]), "log ratios", "by seed"),
+        (put("comparison.decided_on.p_value", 0.03), "log ratios: p value", "by seed"),
+        (put("comparison.decided_on.p_equivalence", 0.2), "log ratios: equivalence p", "by seed"),
+        (put("comparison.decided_on.p_improvement", 0.2), "log ratios: improvement p", "by seed"),
+        (put("comparison.decided_on.margin", 0.02), "log ratios: margin", "by seed"),
+        (put("comparison.decided_on.mde_power80", 0.3), "log ratios: mde at 80% power", "by seed"),
+        (
+            put("comparison.decided_on.power_at_margin", 0.3),
+            "log ratios: power at the margin",
+            "by seed",
+        ),
         (put("mechanism_signature.relative_error", 0.05), "mechanism: relative error", "neither"),
         (put("/practical_verdict", "worse"), "verdict", "differs from zero"),
         (put("/worked", False), "worked", "where better is shown"),
@@ -140,9 +153,39 @@ def test_one_defect_raises_one_flag(change: Change, quantity: str, words: str) -
     twice = {
         "learning rate": {"baseline: learning rate", "idea: learning rate"},
         "95% interval": {"95% interval: low", "95% interval: high"},
+        "log ratios": {"log ratios: low", "log ratios: high"},
     }
     assert set(found) == twice.get(quantity, {quantity})
     assert words in found[min(found)].why
+
+
+def test_the_outcome_is_recomputed_on_the_scale_that_is_stated() -> None:
+    # Nine pairs improve by a fifth; the tenth, a thousand times larger, is a tenth worse.
+    baseline = np.append(np.random.default_rng(0).uniform(0.9, 1.1, 9), 1000.0)
+    idea = baseline * np.append(np.full(9, 0.8), 1.1) * np.linspace(0.99, 1.01, 10)
+    logs, differences = np.log(idea / baseline), idea - baseline
+    exact: dict[str, Any] = {"n_resamples": np.inf, "permutation_type": "samples"}
+    small = [stats.permutation_test((d,), np.mean, **exact).pvalue for d in (logs, differences)]
+    assert small[0] < 0.05 < small[1]
+    content: dict[str, Any] = {
+        "practical_verdict": "better",
+        "bench_report": {
+            "baseline": {"per_seed": baseline.tolist()},
+            "idea": {"per_seed": idea.tolist()},
+            "comparison": {"decided_on": {"scale": "log ratios", "p_value": small[0]}},
+        },
+    }
+    assert not {"verdict", "log ratios: p value"} & set(flagged(content))
+    decided = content["bench_report"]["comparison"]["decided_on"]
+    decided["scale"] = "differences"
+    assert {"verdict", "differences: p value"} <= set(flagged(content))
+    decided["p_value"], content["practical_verdict"] = small[1], "inconclusive"
+    assert not {"verdict", "differences: p value"} & set(flagged(content))
+    # A file without the field, as the original, is judged on differences.
+    del content["bench_report"]["comparison"]["decided_on"]
+    assert "verdict" not in flagged(content)
+    content["practical_verdict"] = "better"
+    assert "verdict" in flagged(content)
 
 
 def test_an_idea_chosen_among_positive_strengths_is_not_blamed_for_it() -> None:

@@ -1,4 +1,5 @@
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -133,6 +134,21 @@ def test_a_test_that_always_rejects_misses_its_bar(monkeypatch: pytest.MonkeyPat
     found = rejected[(rejected.effect != 0) & rejected.procedure.isin(decisions)]
     assert (found.rate == 0).all()
     assert not found.holds.any()
+
+
+def test_the_calibration_of_a_build_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MSSTAB_CACHE", str(tmp_path))
+    first = calibration.quick(3, studies=2)
+    expected = calibration.simulate(
+        np.random.default_rng(3), studies=2, sizes=(64,), power=0.8, resamples=499
+    )
+    pd.testing.assert_frame_equal(first, expected)
+    monkeypatch.setattr(calibration, "simulate", None)
+    pd.testing.assert_frame_equal(calibration.quick(3, studies=2), first)
+    with pytest.raises(TypeError):
+        calibration.quick(4, studies=2)
 
 
 def test_a_calibration_depends_on_the_generator_alone(small: pd.DataFrame) -> None:

@@ -105,6 +105,16 @@ def test_no_process_at_all_is_refused(built: list[dict[str, Any]]) -> None:
         (book.BuildError("chapter x failed"), 1, "error: chapter x failed\n"),
         (book.BuildError("a file is in the way", exit_code=2), 2, "error: a file is in the way\n"),
         (PermissionError(13, "denied", "/locked"), 2, "error: no permission to write /locked\n"),
+        (
+            OSError(28, "No space left on device"),
+            2,
+            "error: no space left on device; a former book is unchanged, and finished trials are",
+        ),
+        (
+            OSError(30, "Read-only file system", "/cdrom"),
+            2,
+            "error: read-only file system (/cdrom)",
+        ),
         (KeyboardInterrupt(), 130, "error: interrupted; a former book is unchanged"),
     ],
 )

@@ -1,9 +1,11 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import pytest
 
-from msstab import downloads
+from msstab import audit, downloads
 from msstab.report import original_report, read_report
 from msstab.results import Results
 
@@ -35,6 +37,29 @@ def test_the_report_has_every_field_of_the_originals_schema(
     assert written["practical_verdict"] == tiny_results.clean.decision.outcome.value
     assert written["mechanism_ok"] == int(tiny_results.mechanism.confirmed)
     assert read_report(tmp_path / "bench_report.json").worked == written["worked"]
+
+
+def test_questions_are_answered_each_on_its_track(tiny_results: Results) -> None:
+    asked = downloads.report(tiny_results).questions
+    assert asked is not None
+    assert list(asked) == ["Q1", "Q2"]
+    # Any comparison will do for the third; that of the free choice is none of the others.
+    free = tiny_results.tuned
+    asked = downloads.report(tiny_results, ("lorenz", free)).questions
+    assert asked is not None
+    assert list(asked) == ["Q1", "Q2", "Q3"]
+    assert [question.track for question in asked.values()] == ["dynamics", "dynamics", "lorenz"]
+    found = asked["Q3"]
+    assert (found.title, found.n_pairs) == (free.title, len(free.idea))
+    assert found.outcome == free.decision.outcome.value
+    assert found.reason == free.decision.reason
+    logs = np.log(free.idea) - np.log(free.baseline)
+    assert found.decided_on.effect == pytest.approx(np.expm1(logs.mean()), abs=1e-12)
+
+
+def test_our_own_report_is_audited_without_a_contradiction(tiny_results: Results) -> None:
+    for row in audit.audit(downloads.report(tiny_results)):
+        assert row.kind is not audit.Kind.DIFFERS, row
 
 
 def test_every_network_is_in_the_table_of_runs(tiny_results: Results, tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def test_the_chapters_are_all_there() -> None:
         "03_penalty",
         "04_mechanism",
         "05_verdict",
+        "06_tracks",
         "07_sizes",
         "08_uncertainty",
         "09_quantisation",

@@ -109,6 +109,42 @@ def test_errors_without_logarithms_have_no_other_scale() -> None:
     assert sensitivity.SCALE not in set(sensitivity.vary(c).varied)
 
 
+def test_tracks_are_pooled_alike_and_each_is_left_out_once() -> None:
+    generator = np.random.default_rng(0)
+    tracks, means = {}, {}
+    for track, (n, shift) in {"a": (8, -0.2), "b": (30, 0.1), "c": (8, 0.0)}.items():
+        tracks[track] = compared(n, shift, seed=int(generator.integers(100)))
+        ratios = tracks[track].idea / tracks[track].baseline
+        means[track] = float(np.log(ratios).mean())
+    frame = sensitivity.vary_tracks(tracks)
+    a, b, c = means.values()
+    expected = [(a + b + c) / 3, (b + c) / 2, (a + c) / 2, (a + b) / 2]
+    assert list(frame["mean"]) == pytest.approx(expected, rel=1e-12)
+    assert list(frame.effect) == pytest.approx(np.exp(expected) - 1, rel=1e-12)
+    assert list(frame.change) == pytest.approx([m - expected[0] for m in expected], abs=1e-15)
+    assert list(frame.left_out) == ["", "a", "b", "c"]
+    assert list(frame.tracks) == [3, 2, 2, 2]
+
+
+def test_a_track_that_makes_the_sign_is_named() -> None:
+    same = {track: compared(8, -0.2, seed=k) for k, track in enumerate("abc")}
+    said = sensitivity.tracks_sentence(sensitivity.vary_tracks(same))
+    assert said.startswith("Pooled over 3 tracks, the error changes by -")
+    assert "It keeps its sign: with any one track left out" in said
+    said = sensitivity.tracks_sentence(sensitivity.vary_tracks({**same, "b": compared(8, 2.0)}))
+    assert "changes by +" in said
+    assert "It changes sign without b: " in said
+    assert said.endswith("and b matters most.")
+    alone = sensitivity.tracks_sentence(sensitivity.vary_tracks({"a": same["a"]}))
+    assert alone.startswith("On the one track that was run, the error changes by -")
+
+
+def test_a_single_track_is_not_left_out_and_none_is_refused() -> None:
+    assert len(sensitivity.vary_tracks({"a": compared(8, 0.1)})) == 1
+    with pytest.raises(ValueError, match="at least one track"):
+        sensitivity.vary_tracks({})
+
+
 def test_a_thousand_seeds_are_left_out_in_seconds() -> None:
     c = compared(1000, 0.01)
     began = time.process_time()

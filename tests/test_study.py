@@ -50,6 +50,10 @@ OTHER: dict[str, Any] = {
     "survey_structures": ("unit", "elsewhere"),
     "bits": (8, 4),
     "free_runs": (1, 2),
+    "window": 33,
+    "horizon": 2,
+    "input_columns": ("elsewhere",),
+    "target_columns": ("elsewhere",),
     "study_seed": 1,
     "alpha": 0.01,
     "sesoi": 0.1,
@@ -63,6 +67,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second name of each kind."""
     for kind, names in list(study.KNOWN_NAMES.items()):
         monkeypatch.setitem(study.KNOWN_NAMES, kind, [*names, "elsewhere"])
+    monkeypatch.setattr(study, "CHECKS", [])
 
 
 # ---- what a study holds
@@ -274,7 +279,8 @@ def test_the_parameters_cell_gives_papermill_every_parameter(tmp_path: Path) -> 
     assert {name: json.loads(p["default"]) for name, p in seen.items()} == defaults
     for name, parameter in seen.items():
         # Only what holds nothing needs a type, for those who check them.
-        typed = "list[float]" if defaults[name] == [] else "None"
+        item = "str" if name.endswith("_columns") else "float"
+        typed = f"list[{item}]" if defaults[name] == [] else "None"
         assert parameter["inferred_type_name"] == typed
         assert parameter["help"] == Study.model_fields[name].description
 

@@ -10,6 +10,7 @@ from msstab import (
     families,
     judgement,
     results,
+    selections,
     sensitivity,
     tables,
     verdict,
@@ -147,11 +148,62 @@ def test_the_table_of_changes_counts_seeds_left_out(tiny_results: Results) -> No
     assert len(frame) == len(varied) - len(left_out) + 1
 
 
+def test_the_table_of_selection_rules_shows_what_was_chosen_and_decided(
+    tiny_results: Results,
+) -> None:
+    frame = tables.selection_rules(tiny_results)
+    for question in ("Q1", "Q2"):
+        made = selections.vary(tiny_results.experiment, tiny_results.idea, question)
+        shown = frame[frame.Question == question].reset_index(drop=True)
+        assert list(shown["Chosen by"]) == list(selections.RULES)
+        ran = made.pairs > 0
+        assert list(shown.Outcome[ran]) == list(made.outcome[ran])
+        assert set(shown.Outcome[~ran]) <= {"not known"}
+        judged = made.idea[0]
+        assert shown.Penalised[0] == f"{judged.learning_rate:g}, strength {judged.strength:g}"
+        assert shown.Baseline[0] == f"{made.baseline[0].learning_rate:g}"
+
+
+def test_diverged_runs_are_counted_in_every_role(tiny_results: Results) -> None:
+    table = tiny_results.table.copy()
+    table.loc[(table.arm == "spectral_proxy") & (table.role == "robust"), "diverged"] = True
+    changed = tiny_results._replace(experiment=tiny_results.experiment._replace(table=table))
+    frame = tables.diverged_runs(changed).set_index("Arm")
+    assert list(frame.columns) == [
+        "Tuning",
+        "Free choice",
+        "Clean error",
+        "Under noise",
+        "Untrained",
+    ]
+    assert frame.loc["spectral proxy", "Under noise"] == "6 of 6"
+    assert frame.loc["spectral proxy", "Clean error"] == "0 of 6"
+    assert frame.loc["baseline", "Clean error"] == ""
+    tried = table[(table.arm == "baseline") & (table.role == "tuning")]
+    assert frame.loc["baseline", "Tuning"] == f"0 of {len(tried)}"
+    assert frame.loc["untrained, gain 1", "Untrained"] == "0 of 6"
+
+
+def test_the_scoring_of_diverged_runs_is_shown_with_its_outcomes(tiny_results: Results) -> None:
+    runs = tiny_results.experiment
+    table = runs.table.copy()
+    lost = (table.arm == "spectral_proxy") & (table.role == "penalised") & (table.seed < 5)
+    table.loc[lost, "diverged"] = True
+    changed = tiny_results._replace(experiment=runs._replace(table=table))
+    frame = tables.diverged_scoring(changed)
+    assert list(frame.Pairs) == ["6", "1", "6", "6", "6", "6"]
+    assert list(frame.Diverged) == 3 * ["5"] + 3 * ["0"]
+    assert frame.Outcome[0] == tiny_results.clean.decision.outcome.value
+    assert frame.Outcome[1] == "not decided"
+    assert frame["Change of the error"][1] == ""
+
+
 def test_interventions_say_how_often_and_at_what_cost(tiny_results: Results) -> None:
     (row,) = tables.interventions(tiny_results).to_dict("records")
     tuning = tiny_results.table.query("role == 'tuning' and strength > 0")
     assert row["Active (all strengths)"] == f"{tuning.hinge_active.mean():.0%}"
-    assert row["Diverged"] == f"{tuning.diverged.sum()} of {len(tuning)}"
+    # Twelve that tuned with a penalty, six that confirm for each question.
+    assert row["Diverged"] == "0 of 24"
     assert float(row["Time of a training step"]) > 0
 
 

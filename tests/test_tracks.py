@@ -396,7 +396,7 @@ def test_no_bit_of_trained_weights_depends_on_validation_or_test_sequences(
     monkeypatch.setenv("MSSTAB_CACHE", str(tmp_path))
 
     def weights() -> dict[str, Array]:
-        trials._data.cache_clear()
+        trials._drawn.cache_clear()
         trials.train_trials([trial(name)], None)
         found = store.load("train", trial(name).key)
         assert found is not None
@@ -410,7 +410,7 @@ def test_no_bit_of_trained_weights_depends_on_validation_or_test_sequences(
         lambda seed, *use: generator(seed + (use[-1] in SPLITS[1:]), *use),
     )
     after = weights()
-    trials._data.cache_clear()
+    trials._drawn.cache_clear()
     for part, values in before.items():
         np.testing.assert_array_equal(values, after[part])
 

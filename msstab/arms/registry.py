@@ -7,16 +7,15 @@ import itertools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
 
+from msstab import files, tracks
 from msstab.cells import Parameters, Workspace
 from msstab.noise import Noise
 from msstab.study import Study, declare, declare_check, declare_opener, nearest
-from msstab.tracks import TRACKS
 
 N_STRENGTHS = 3
 """Strengths of a default grid, the same for all arms, so that their tuning budgets are equal."""
@@ -147,17 +146,17 @@ def find(name: str) -> Arm | None:
 
     Raises ValueError for an unknown name, or a file that has no such arm.
     """
-    if name not in ARMS and not _open(name):
+    if name not in ARMS and _open(name) is None:
         raise ValueError(f"no arm {name}; {nearest(name, ARMS)}")
     return ARMS[name]
 
 
-def _open(name: str) -> bool:
-    """Read the arm `FILE.py:FUNCTION`; return whether the name has this form."""
+def _open(name: str) -> str | None:
+    """Read the arm `FILE.py:FUNCTION`; return None for a name of another form."""
     path, colon, function = name.rpartition(":")
     if not (colon and path.endswith(".py")):
-        return False
-    file = _nearest_file(path)
+        return None
+    file = files.find(path)
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
@@ -173,31 +172,21 @@ def _open(name: str) -> bool:
     source = hashlib.sha256(file.read_bytes()).hexdigest()
     own = found[function]
     ARMS[name] = replace(own, name=name, source=source)
-    return True
+    return name
 
 
 declare_opener("arm", _open)
 
 
-def _nearest_file(path: str) -> Path:
-    """Find a relative path from the working folder or one above it, as in a chapter's folder."""
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / path).is_file():
-            return folder / path
-    raise ValueError(f"there is no file {path} here")
-
-
 def _require_closed_loop(study: Study) -> None:
     """Refuse an arm that feeds forecasts back on a track whose forecasts are no next inputs."""
-    learned = TRACKS.get(study.track)
     for name in study.arms:
         own = ARMS.get(name)
-        if own and own.closed and learned and not learned.closed:
+        if own and own.closed and not tracks.of(study).closed:
             raise ValueError(
                 f"arm {name} feeds forecasts back as the next inputs, but track {study.track} "
                 "does not forecast its next input; leave the arm out, or take one of the tracks "
-                f"{', '.join(known for known, made in TRACKS.items() if made.closed)}"
+                f"{', '.join(known for known, made in tracks.TRACKS.items() if made.closed)}"
             )
 
 

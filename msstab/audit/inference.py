@@ -186,21 +186,30 @@ def _equivalence(facts: Facts) -> Row:
     return figure(name, said, e.p_equivalence, f"two one-sided t tests at a margin of {size}")
 
 
+_ON_SCALE = {"effect": "effect", "p value": "p_value", "mde at 80% power": "mde_power80"}
+_OF_MARGIN = {
+    "margin": "margin",
+    "equivalence p": "p_equivalence",
+    "improvement p": "p_improvement",
+    "power at the margin": "power_at_margin",
+}
+
+
 def _decided(facts: Facts) -> Iterator[Row]:
     """Yield the rows on what the outcome is said to rest on, where that is stated."""
     said, e = facts.bench.comparison.decided_on, facts.judged
     if said is None:
         return
-    scale, (low, high) = said.scale or "decided on", said.interval or (None, None)
-    own: tuple[float | None, ...] = (None,) * 6
-    if e is not None:
-        own = (e.effect, *e.interval, e.p_value, e.p_equivalence, e.mde_power80)
-    names = ("effect", "low", "high", "p value", "equivalence p", "mde at 80% power")
-    values = (said.effect, low, high, said.p_value, said.p_equivalence, said.mde_power80)
+    scale, names = said.scale or "decided on", dict(_ON_SCALE)
+    if facts.margin_stated:
+        names |= _OF_MARGIN
+    figures = {name: (getattr(said, at), getattr(e, at, None)) for name, at in names.items()}
+    for k, name in enumerate(("low", "high")):
+        figures[name] = (said.interval and said.interval[k], e and e.interval[k])
     # What rounding the smallest error may do to a share.
     errors = [abs(v) for array in facts.values.values() if array is not None for v in array if v]
     slack = facts.slack / min(errors, default=1.0)
-    for name, value, computed in zip(names, values, own, strict=True):
+    for name, (value, computed) in figures.items():
         why = "recomputed from the values by seed"
         if e is not None and name == "p value" and value is not None and not e.p_exact:
             agrees = abs(value - e.p_value) <= 4 * math.sqrt(2) * e.p_standard_error

@@ -73,9 +73,12 @@ class Decided(_Part):
     scale: Literal["log ratios", "differences"] | None = None
     effect: float | None = None
     interval: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    margin: float | None = None
     p_value: float | None = None
     p_equivalence: float | None = None
+    p_improvement: float | None = None
     mde_power80: float | None = None
+    power_at_margin: float | None = None
 
 
 class Comparison(_Part):

@@ -41,6 +41,6 @@ def _build(study: "Study", profile_name: str, out: Path | None, jobs: int | None
         shared.fail(str(error), 2)
     except book.BuildError as error:
         shared.fail(str(error), error.exit_code)
-    except PermissionError as error:
-        shared.fail(f"no permission to write {error.filename}", 2)
+    except OSError as error:
+        shared.fail(shared.refused(error), 2)
     print(f"\n{result.verdict}\n{shared.shown(result.path)}")

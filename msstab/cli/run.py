@@ -56,5 +56,5 @@ def _run(name: str, asked: shared.Asked, out: Path | None, jobs: int | None) -> 
     except book.BuildError as error:
         shared.fail(str(error), error.exit_code)
     except OSError as error:
-        shared.fail(f"{path}: {error.strerror}", 2)
+        shared.fail(shared.refused(error), 2)
     print(shared.shown(path))

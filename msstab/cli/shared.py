@@ -90,8 +90,10 @@ def asked_study(profile_name: str, pairs: list[str] | None, file: Path | None) -
     """
     for name in THREADS:
         os.environ.setdefault(name, "1")
+    from msstab import files
     from msstab import study as studies
 
+    files.remember(Path.cwd())
     try:
         given = dict(_split(pair) for pair in pairs or [])
         if file is not None:
@@ -115,6 +117,15 @@ def cores() -> int:
 def shown(path: Path) -> str:
     """Return a path as short as it can be written from here."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def refused(error: OSError) -> str:
+    """Say what the file system would not do, and that nothing is lost."""
+    if isinstance(error, PermissionError) and error.filename:
+        return f"no permission to write {error.filename}"
+    where = f" ({error.filename})" if error.filename else ""
+    what = (error.strerror or str(error) or type(error).__name__).lower()
+    return f"{what}{where}; a former book is unchanged, and finished trials are kept"
 
 
 def print_json(content: Any) -> None:

@@ -24,6 +24,7 @@ from msstab.figures.structures import (
     structure_predictions,
     structure_transfer,
 )
+from msstab.figures.tracks import track_forest, track_predictions, track_sequences
 from msstab.figures.training import (
     budget_curves,
     hinge_activity,
@@ -68,6 +69,9 @@ __all__ = [
     "structure_predictions",
     "structure_transfer",
     "theory_by_size",
+    "track_forest",
+    "track_predictions",
+    "track_sequences",
     "tuning_curves",
     "tuning_panels",
 ]

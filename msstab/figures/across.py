@@ -34,32 +34,55 @@ def forest(arms: Mapping[str, ArmComparison], judged: str, sesoi: float) -> Pict
         "clean error": {arm: arms[arm].clean for arm in order},
         "error under noise": {arm: arms[arm].noisy for arm in order},
     }
+    return draw_forest(
+        questions,
+        {title: holm_across(compared) for title, compared in questions.items()},
+        sesoi,
+        "Geometric mean ratio of each arm's error to the baseline's, with its interval; filled "
+        "where it differs from 1 after Holm's adjustment for the number of arms.",
+        judged=judged,
+    )
+
+
+def draw_forest(
+    questions: Mapping[str, Mapping[str, Comparison]],
+    adjusted: Mapping[str, Mapping[str, float]],
+    sesoi: float,
+    lead: str,
+    *,
+    judged: str = "",
+) -> Picture:
+    """Draw ratios to the baseline, a column for each question and a row for each comparison.
+
+    `adjusted` are their p values, by which marks are filled; the row of `judged` is bold; `lead`
+    begins the alt text.
+    """
+    order = list(next(iter(questions.values())))
     with style():
-        figure, columns = plt.subplots(1, 2, sharey=True, figsize=(5.4, 1.1 + 0.34 * len(order)))
+        figure, columns = plt.subplots(
+            1, len(questions), sharey=True, figsize=(5.4, 1.1 + 0.34 * len(order))
+        )
         said = [
-            f"{title}: {_draw_ratios(axes, compared, sesoi)}"
+            f"{title}: {_draw_ratios(axes, compared, adjusted[title], sesoi)}"
             for axes, (title, compared) in zip(columns, questions.items(), strict=True)
         ]
         for axes, title in zip(columns, questions, strict=True):
             axes.set_title(title)
             axes.tick_params(axis="y", length=0)
             axes.spines["left"].set_visible(False)
-        columns[0].set_yticks(range(len(order)), [spoken(arm) for arm in order])
-        columns[0].get_yticklabels()[0].set_fontweight("bold")
+        columns[0].set_yticks(range(len(order)), [spoken(name) for name in order])
+        if judged:
+            columns[0].get_yticklabels()[order.index(judged)].set_fontweight("bold")
         columns[0].set_ylim(len(order) - 0.5, -0.5)
         figure.supxlabel("error relative to the baseline's", fontsize=11)
-        return Picture(
-            figure,
-            "Geometric mean ratio of each arm's error to the baseline's, with its interval; filled "
-            "where it differs from 1 after Holm's adjustment for the number of arms. "
-            + ". ".join(said)
-            + ".",
-        )
+        return Picture(figure, f"{lead} {'. '.join(said)}.")
 
 
-def _draw_ratios(axes: Axes, compared: Mapping[str, Comparison], sesoi: float) -> str:
+def _draw_ratios(
+    axes: Axes, compared: Mapping[str, Comparison], adjusted: Mapping[str, float], sesoi: float
+) -> str:
     """Draw one question's column, from above; return what it shows in words."""
-    adjusted, said = holm_across(compared), []
+    said = []
     axes.axvspan(1 / (1 + sesoi), 1 + sesoi, color=GREY, alpha=0.3, lw=0)
     axes.axvline(1, color=GREY, lw=1)
     for row, (arm, c) in enumerate(compared.items()):

@@ -1,7 +1,12 @@
 """One function for each table of the book: results in, a frame of texts ready to show out."""
 
-from msstab.tables.comparison import (
+from msstab.tables.changes import (
     changes_of_verdict,
+    diverged_runs,
+    diverged_scoring,
+    selection_rules,
+)
+from msstab.tables.comparison import (
     clean_errors,
     comparisons,
     interventions,
@@ -41,6 +46,7 @@ from msstab.tables.structures import (
     structure_strengths,
     structure_transfer,
 )
+from msstab.tables.tracks import track_comparisons, track_list, track_predictions, track_skill
 from msstab.tables.training import arms, forecasters, learning_rates, solvers, tuning
 
 __all__ = [
@@ -53,6 +59,8 @@ __all__ = [
     "changes_of_verdict",
     "clean_errors",
     "comparisons",
+    "diverged_runs",
+    "diverged_scoring",
     "evidence",
     "fates_of_runs",
     "findings",
@@ -73,6 +81,7 @@ __all__ = [
     "rounded_errors",
     "rounding_divergence",
     "rounding_predictions",
+    "selection_rules",
     "show",
     "signatures",
     "size_effects",
@@ -85,6 +94,10 @@ __all__ = [
     "structure_predictions",
     "structure_strengths",
     "structure_transfer",
+    "track_comparisons",
+    "track_list",
+    "track_predictions",
+    "track_skill",
     "tuning",
     "verdict",
 ]

@@ -1,14 +1,12 @@
 """Tables that compare arms with the baseline, and the verdict."""
 
-from collections.abc import Callable
-
 import pandas as pd
 
-from msstab import results, sensitivity
+from msstab import results
 from msstab.families import holm_across
 from msstab.report import Report
 from msstab.results import Comparison, Results
-from msstab.tables.shown import number, spoken
+from msstab.tables.shown import bare_p, number, spoken
 from msstab.verdict import p_text
 
 
@@ -45,7 +43,7 @@ def clean_errors(found: Results) -> pd.DataFrame:
                 "Learning rate": f"{runs.penalised[arm].learning_rate:g}",
                 "Strength": f"{runs.penalised[arm].strength:g}",
                 **_change(compared.clean, "Clean error"),
-                "p, Holm": _bare(adjusted[arm]),
+                "p, Holm": bare_p(adjusted[arm]),
                 "Pairs": str(compared.clean.evidence.n),
                 "Tuning, free to choose": f"strength {free.strength:g}" if free.strength else "off",
             }
@@ -64,7 +62,7 @@ def noisy_errors(found: Results) -> pd.DataFrame:
                 "Learning rate": f"{runs.robust[arm].learning_rate:g}",
                 "Strength": f"{runs.robust[arm].strength:g}",
                 **_change(compared.noisy, "Error under noise"),
-                "p, Holm": _bare(adjusted[arm]),
+                "p, Holm": bare_p(adjusted[arm]),
                 **_change(compared.price, "Clean error"),
                 "Pairs": str(compared.noisy.evidence.n),
             }
@@ -89,6 +87,7 @@ def interventions(found: Results) -> pd.DataFrame:
     rows = []
     for arm in found.arms:
         own = tuning[(tuning.arm == arm) & (tuning.strength > 0)]
+        lost = found.table[(found.table.arm == arm) & (found.table.strength > 0)].diverged
         judged = found.table[(found.table.arm == arm) & (found.table.role == "penalised")]
         ended = tuning[(tuning.arm == arm)].groupby("strength").radius.median()
         rows.append(
@@ -98,59 +97,14 @@ def interventions(found: Results) -> pd.DataFrame:
                 "Active (all strengths)": f"{own.hinge_active.mean():.0%}",
                 "Time of a training step": f"{own.seconds.median() / plain.seconds.median():.1f}",
                 "Radius, strength 0 to highest": f"{ended.iloc[0]:.2f} to {ended.iloc[-1]:.2f}",
-                "Diverged": f"{own.diverged.sum()} of {len(own)}",
+                "Diverged": f"{lost.sum()} of {len(lost)}",
             }
         )
     return pd.DataFrame(rows)
-
-
-def changes_of_verdict(compared: Comparison) -> pd.DataFrame:
-    """The outcome as judged and after one change at a time; seeds left out are counted."""
-    frame = sensitivity.vary(compared)
-    rows = [
-        {
-            "What is changed": _spoken_change(row["varied"], row["value"]),
-            "Outcome": row["outcome"],
-            "Change of the error": f"{row['effect']:+.1%}",
-            "p, no difference": _bare(row["p_value"]),
-            "p, difference beyond the margin": _bare(row["p_equivalence"]),
-        }
-        for row in frame[frame.varied != sensitivity.SEED].to_dict("records")
-    ]
-    seeds = frame[frame.varied == sensitivity.SEED]
-    for outcome, own in seeds.groupby("outcome", sort=False):
-        rows.append(
-            {
-                "What is changed": f"one seed left out ({len(own)} of {len(seeds)})",
-                "Outcome": outcome,
-                "Change of the error": _ends(own.effect, "{:+.1%}".format),
-                "p, no difference": _ends(own.p_value, _bare),
-                "p, difference beyond the margin": _ends(own.p_equivalence, _bare),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def _spoken_change(varied: str, value: float) -> str:
-    if varied == sensitivity.MARGIN:
-        return f"{varied} {100 * value:.3g}%"
-    if varied == sensitivity.SCALE:
-        return "scale: differences"
-    return f"nothing ({varied})" if varied == sensitivity.AS_JUDGED else f"{varied} {value:g}"
-
-
-def _ends(values: pd.Series, write: Callable[[float], str]) -> str:
-    low, high = write(values.min()), write(values.max())
-    return low if low == high else f"{low} to {high}"
 
 
 def _change(c: Comparison, what: str) -> dict[str, str]:
     return {what: _interval(c), f"{what}: outcome": c.decision.outcome.value}
-
-
-def _bare(p: float) -> str:
-    """Write a p value under a heading that says p."""
-    return p_text(p).removeprefix("p ").removeprefix("= ")
 
 
 def _interval(c: Comparison) -> str:

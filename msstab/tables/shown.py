@@ -7,6 +7,8 @@ from typing import Literal
 
 import pandas as pd
 
+from msstab.verdict import p_text
+
 Kind = Literal["words", "numbers", "prose"]
 
 
@@ -52,3 +54,8 @@ def number(value: float, digits: int = 3) -> str:
 def spoken(arm: str) -> str:
     """Write an arm's name for a reader."""
     return arm.rpartition(":")[2].replace("_", " ")
+
+
+def bare_p(p: float) -> str:
+    """Write a p value under a heading that says p."""
+    return p_text(p).removeprefix("p ").removeprefix("= ")

@@ -1,13 +1,13 @@
 """What a track is, and the tracks by name."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from msstab.study import declare
+from msstab.study import KNOWN_NAMES, declare, nearest
 from msstab.tracks.simulation import System
 
 Array = NDArray[np.float64]
@@ -58,7 +58,8 @@ class Track:
     is; `steps` K, after how many of the last steps there is a target. `autonomous`: targets are
     later values of the inputs' own quantities, in the same order. `module` draws it, and its
     results depend on the code of that, besides what all tracks share, and on `source_digest` of
-    data that are read. `system` is what was simulated, if it runs freely and is not random.
+    data that are read, as one series (`measured`). `system` is what was simulated, if it runs
+    freely and is not random.
     """
 
     title: str
@@ -73,6 +74,7 @@ class Track:
     steps: int = 1
     autonomous: bool = True
     source_digest: str = ""
+    measured: bool = False
     system: System | None = None
 
     @property
@@ -84,7 +86,8 @@ class Track:
     def rooms(self) -> tuple[str, ...]:
         """The rooms of code that its data depend on; see `keys.key`."""
         own = self.module.removeprefix("msstab.").replace(".", "/")
-        return ("tracks/registry", "tracks/simulation", "tracks/windows", own)
+        shared = ("series", "reading") if self.measured else ("simulation", "windows")
+        return ("tracks/registry", *(f"tracks/{room}" for room in shared), own)
 
 
 TRACKS: dict[str, Track] = {}
@@ -96,6 +99,18 @@ def add(name: str, made: Track) -> None:
     declare("track", name)
 
 
+OPENERS: list[Callable[[str], Track | None]] = []
+"""What makes a track of a name that is none of `TRACKS`, and nothing of a name it does not know."""
+
+
 def track(name: str) -> Track:
-    """Return a track by its name, which a Study has already checked."""
-    return TRACKS[name]
+    """Return a track by its name, or of a reader's own series by its full name (see `name_of`).
+
+    Raises ValueError for a name that is not known, or a series that cannot be used.
+    """
+    if name in TRACKS:
+        return TRACKS[name]
+    for opener in OPENERS:
+        if found := opener(name):
+            return found
+    raise ValueError(f"no such track; {nearest(name, KNOWN_NAMES['track'])}")
