@@ -12,11 +12,12 @@ from test_rollouts import one_by_one
 from msstab import experiment, figures, parts, rollouts, tables, trials
 from msstab.rollouts import FreeRuns, deviations, measured, sentences
 from msstab.rollouts.running import free_run
-from msstab.study import Study, parse
+from msstab.study import Study, StudyError, parse
 from msstab.svg import Picture
 
 CHANGED = {
     "track": "henon",
+    "survey_tracks": ["henon"],
     "survey_seeds": 4,
     "survey_tuning_seeds": 2,
     "free_runs": [1, 4],
@@ -82,6 +83,65 @@ def test_free_runs_are_on_tracks_whose_forecasts_are_their_next_inputs(
 )
 def test_the_reason_for_the_track_is_given(own: str, words: str) -> None:
     assert words in sentences.which_track(Study(track=own))
+
+
+def test_an_arm_that_feeds_forecasts_back_is_compared_on_tracks_that_allow_it() -> None:
+    study = Study(survey_arms=("output_variance", "moment_growth_closed"))
+    (made,) = {own.arms for own in rollouts.plan(study).values()}
+    expected = ("baseline", "spectral_proxy", "output_variance", "moment_growth_closed")
+    assert made == expected
+
+
+@pytest.fixture
+def series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], Study]:
+    """Makes the Study of a series of one's own, so long, with a gap so far from its end."""
+    monkeypatch.setenv("MSSTAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def make(rows: int, gap: int) -> Study:
+        values = [f"{np.sin(0.3 * t) + 0.1 * np.sin(1.7 * t):.6f}" for t in range(rows)]
+        values[rows - gap] = ""
+        (tmp_path / "own.csv").write_text("\n".join(["x", *values]) + "\n", encoding="utf-8")
+        own = {**CHANGED, "track": "csv:own.csv", "window": 8, "horizon": 1}
+        return parse({**own, "survey_seeds": 2}, TINY)
+
+    return make
+
+
+def test_horizons_end_where_a_measured_series_does(series: Callable[[int, int], Study]) -> None:
+    assert rollouts.horizons(series(2000, 200)) == {1: 8, 4: 32}
+    assert rollouts.horizons(series(150, 10)) == {1: 8}
+
+
+def test_a_series_too_short_for_any_free_run_is_refused(
+    series: Callable[[int, int], Study],
+) -> None:
+    short = series(150, 10).model_copy(update={"free_runs": (4, 16)})
+    with pytest.raises(StudyError, match="fewer than 16 test sequences that go on for 32 steps"):
+        rollouts.horizons(short)
+
+
+def test_free_runs_in_a_series_pass_over_its_gaps_and_its_end(
+    series: Callable[[int, int], Study],
+) -> None:
+    study = series(1000, 60)
+    found = rollouts.collect_track(study, study.track, jobs=1)
+    for own in found.of("baseline"):
+        assert own["valid"].size == 8
+        assert np.isfinite(own["error"]).all()
+        assert np.isfinite(own["floor_histogram"])
+        assert own["not_finite"] == 0
+    assert found.exponent is None
+    assert not sentences.left_out(found)
+    assert "Free runs of 16 windows are left out" in sentences.left_out(
+        found._replace(
+            survey=found.survey._replace(
+                experiment=found.survey.experiment._replace(
+                    study=found.study.model_copy(update={"free_runs": (1, 4, 16)})
+                )
+            )
+        )
+    )
 
 
 def test_every_network_of_each_arm_runs_freely(found: FreeRuns) -> None:
