@@ -347,7 +347,7 @@ def test_saturation_is_said_where_it_begins(found: FreeRuns) -> None:
 
 def test_exponents_are_compared_with_the_truth(found: FreeRuns) -> None:
     own = float(np.min([g["exponent"] for group in found.growth.values() for g in group]))
-    assert "8 of 8 networks have less than half" in sentences.growth_and_the_truth(
+    assert "of 8 networks 8 stay below half" in sentences.growth_and_the_truth(
         found._replace(exponent=(50.0, 0.01))
     )
     growing = {

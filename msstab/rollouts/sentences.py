@@ -171,8 +171,8 @@ def growth_and_the_truth(found: FreeRuns) -> str:
         every = np.concatenate([exponents(found, arm) for arm in found.arms])
         low = int((every < rate / 2).sum())
         parts.append(
-            f"That of the true system is {rate:+.4f}; {low} of {every.size} networks have less "
-            "than half of it, and are less chaotic than the truth."
+            f"That of the true system is {rate:+.4f}; of {every.size} networks {low} stay below "
+            "half of it, less chaotic than the truth."
             if low
             else f"That of the true system is {rate:+.4f}; every network has at least half of it."
         )
