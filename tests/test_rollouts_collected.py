@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 import torch
 from conftest import TINY
+from scipy.stats import wasserstein_distance
 from test_rollouts import one_by_one
 
 from msstab import experiment, figures, parts, rollouts, tables, trials
 from msstab.rollouts import FreeRuns, deviations, measured, sentences
-from msstab.study import Study, parse
+from msstab.rollouts.running import free_run
+from msstab.study import Study, StudyError, parse
 from msstab.svg import Picture
 
 CHANGED = {
     "track": "henon",
+    "survey_tracks": ["henon"],
     "survey_seeds": 4,
     "survey_tuning_seeds": 2,
     "free_runs": [1, 4],
@@ -82,6 +85,65 @@ def test_the_reason_for_the_track_is_given(own: str, words: str) -> None:
     assert words in sentences.which_track(Study(track=own))
 
 
+def test_an_arm_that_feeds_forecasts_back_is_compared_on_tracks_that_allow_it() -> None:
+    study = Study(survey_arms=("output_variance", "moment_growth_closed"))
+    (made,) = {own.arms for own in rollouts.plan(study).values()}
+    expected = ("baseline", "spectral_proxy", "output_variance", "moment_growth_closed")
+    assert made == expected
+
+
+@pytest.fixture
+def series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], Study]:
+    """Makes the Study of a series of one's own, so long, with a gap so far from its end."""
+    monkeypatch.setenv("MSSTAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+    def make(rows: int, gap: int) -> Study:
+        values = [f"{np.sin(0.3 * t) + 0.1 * np.sin(1.7 * t):.6f}" for t in range(rows)]
+        values[rows - gap] = ""
+        (tmp_path / "own.csv").write_text("\n".join(["x", *values]) + "\n", encoding="utf-8")
+        own = {**CHANGED, "track": "csv:own.csv", "window": 8, "horizon": 1}
+        return parse({**own, "survey_seeds": 2}, TINY)
+
+    return make
+
+
+def test_horizons_end_where_a_measured_series_does(series: Callable[[int, int], Study]) -> None:
+    assert rollouts.horizons(series(2000, 200)) == {1: 8, 4: 32}
+    assert rollouts.horizons(series(150, 10)) == {1: 8}
+
+
+def test_a_series_too_short_for_any_free_run_is_refused(
+    series: Callable[[int, int], Study],
+) -> None:
+    short = series(150, 10).model_copy(update={"free_runs": (4, 16)})
+    with pytest.raises(StudyError, match="fewer than 16 test sequences that go on for 32 steps"):
+        rollouts.horizons(short)
+
+
+def test_free_runs_in_a_series_pass_over_its_gaps_and_its_end(
+    series: Callable[[int, int], Study],
+) -> None:
+    study = series(1000, 60)
+    found = rollouts.collect_track(study, study.track, jobs=1)
+    for own in found.of("baseline"):
+        assert own["valid"].size == 8
+        assert np.isfinite(own["error"]).all()
+        assert np.isfinite(own["floor_histogram"])
+        assert own["not_finite"] == 0
+    assert found.exponent is None
+    assert not sentences.left_out(found)
+    assert "Free runs of 16 windows are left out" in sentences.left_out(
+        found._replace(
+            survey=found.survey._replace(
+                experiment=found.survey.experiment._replace(
+                    study=found.study.model_copy(update={"free_runs": (1, 4, 16)})
+                )
+            )
+        )
+    )
+
+
 def test_every_network_of_each_arm_runs_freely(found: FreeRuns) -> None:
     assert found.lengths == {1: 16, 4: 64}
     assert set(found.networks) == {
@@ -108,6 +170,22 @@ def test_errors_are_those_of_the_networks_run_one_by_one(found: FreeRuns) -> Non
     assert own["error"][:8] == pytest.approx(expected.mean(axis=(0, 2))[:8], rel=1e-2)
     assert rollouts.errors([own], 8) == pytest.approx(expected[:, :8].mean(), rel=1e-2)
     assert own["outputs"][:, :4] == pytest.approx(outputs[:3, :4], abs=1e-4)
+
+
+def test_distances_are_from_the_true_trajectories_of_other_sequences(found: FreeRuns) -> None:
+    future = trials.draw_data(found.study, "confirmation", 2, 64).test.future
+    truth, others = future[:8], future[8:16]
+    sd, later = future[:16].std(), slice(32, None)
+    own = found.of("baseline")[2]
+    floor = wasserstein_distance(truth[:, later].ravel(), others[:, later].ravel()) / sd
+    assert own["floor_histogram"] == pytest.approx(floor)
+    assert own["truth"] == pytest.approx(truth[:3], abs=1e-6)
+    trial = experiment.confirmed(found.survey.experiment, "baseline", "selected")[2]
+    split = trials.draw_data(found.study, "confirmation", 2).test
+    inputs = torch.as_tensor(split.inputs[:8]).permute(1, 2, 0)[:, None].float()
+    outputs = free_run(trials.load_trained(trial).parameters, inputs, 64)[32:].numpy()
+    expected = wasserstein_distance(outputs.ravel(), others[:, later].ravel()) / sd
+    assert own["histogram"] == pytest.approx(expected, rel=1e-3)
 
 
 def test_noise_changes_the_runs(found: FreeRuns) -> None:
@@ -269,7 +347,7 @@ def test_saturation_is_said_where_it_begins(found: FreeRuns) -> None:
 
 def test_exponents_are_compared_with_the_truth(found: FreeRuns) -> None:
     own = float(np.min([g["exponent"] for group in found.growth.values() for g in group]))
-    assert "8 of 8 networks have less than half" in sentences.growth_and_the_truth(
+    assert "of 8 networks 8 stay below half" in sentences.growth_and_the_truth(
         found._replace(exponent=(50.0, 0.01))
     )
     growing = {

@@ -37,7 +37,7 @@ def spectrum_distance(outputs: Array, truth: Array, true: Signal) -> float:
 def _spectra(values: Array) -> Array:
     """Return the mean spectrum over sequences, of sum 1 or 0: (N, F, D) -> (frequencies, D)."""
     _, powers = periodogram(values, window="hann", detrend="constant", axis=1)
-    mean = powers.mean(axis=0)[1:]
+    mean = powers.mean(axis=0)
     total = mean.sum(axis=0)
     # What is left of a constant by rounding is no power.
     there = total > 1e-20

@@ -6,20 +6,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from msstab import experiment, measures, results, surveys, tracks
+from msstab import arms, experiment, measures, results, surveys, tracks
 from msstab.experiment import Progress
 from msstab.results import Comparison
 from msstab.rollouts import measured
 from msstab.rollouts.deviations import Array
 from msstab.seeding import generator
-from msstab.study import Study
+from msstab.study import Study, StudyError
 from msstab.surveys import Survey
+from msstab.trials import draw
 
 STATED = "lorenz_state"
 """The track of free runs where the Study's own forecasts cannot be fed back."""
 
 LEVELS = (0.05, 0.25, 1.0)
 """Noise levels at which growth under noise is predicted, in those of the noisy test."""
+
+FEWEST = 16
+"""Test sequences of the first seed that must go on to the end of a horizon."""
 
 ROLES = {False: ("selected", "penalised"), True: ("robust", "robust")}
 """The roles of the baseline's networks and of an arm's that run freely without and under noise."""
@@ -85,17 +89,37 @@ def closed_tracks(study: Study) -> tuple[str, ...]:
     It is the Study's own where its forecasts are its next inputs; else `STATED`, unless the
     tracks that part II compares have a closed one and not this. The other closed ones follow.
     """
-    others = [name for name in study.survey_tracks if tracks.track(name).closed]
-    if tracks.track(study.track).closed:
+    others = [name for name in study.survey_tracks if definition(study, name).closed]
+    if tracks.of(study).closed:
         first = study.track
     else:
         first = STATED if STATED in others or not others else others[0]
     return (first, *(name for name in others if name != first))
 
 
+def definition(study: Study, name: str) -> tracks.Track:
+    """Return a track that the Study's parameters name."""
+    return tracks.of(study.model_copy(update={"track": name}))
+
+
 def plan(study: Study) -> dict[str, Study]:
     """Return the smaller study whose networks run freely on each of `closed_tracks`."""
-    return {name: surveys.variant(study, track=name) for name in closed_tracks(study)}
+    return {name: variant(study, name) for name in closed_tracks(study)}
+
+
+def variant(study: Study, name: str) -> Study:
+    """Return the smaller study on one track: `surveys.variant`, and arms made for free runs.
+
+    An arm of `survey_arms` that feeds forecasts back is compared here even where the Study cannot
+    have it, because it cannot feed back those of its own track.
+    """
+    small = surveys.variant(study, track=name)
+    made_for_it = [
+        arm
+        for arm in study.survey_arms
+        if arm not in small.arms and (own := arms.find(arm)) and own.closed
+    ]
+    return surveys.variant(study, track=name, arms=(*small.arms, *made_for_it))
 
 
 def collect(
@@ -111,12 +135,11 @@ def collect(
 def collect_track(
     study: Study, name: str, *, jobs: int | None = None, progress: Progress | None = None
 ) -> FreeRuns:
-    """Return the free runs on one track, of the networks of `surveys.variant` on it."""
+    """Return the free runs on one track, of the networks of its `variant`."""
     turn = _in_turn(progress)
-    small = surveys.variant(study, track=name)
+    small = variant(study, name)
+    window, lengths = tracks.of(small).length, horizons(small)
     survey = surveys.collect({name: small}, jobs=jobs, progress=next(turn))[name]
-    window = tracks.track(name).length
-    lengths = {times: times * window for times in sorted(study.free_runs)}
     settings = {
         "steps": max(lengths.values()),
         "window": window,
@@ -127,8 +150,10 @@ def collect_track(
         "levels": [share * small.sigma_test for share in LEVELS],
     }
     baseline, *others = small.arms
-    roles = {noisy: [(baseline, own), *((arm, arms) for arm in others)]
-             for noisy, (own, arms) in ROLES.items()}  # fmt: skip
+    roles = {
+        noisy: [(baseline, first), *((arm, other) for arm in others)]
+        for noisy, (first, other) in ROLES.items()
+    }
     both = roles[False] + roles[True]
     networks = _measure(
         "free-runs", measured.free_runs, survey, both, settings, jobs, next(turn)
@@ -138,19 +163,48 @@ def collect_track(
     )  # fmt: skip
     return FreeRuns(
         name, survey, lengths, networks, {arm: own for (arm, _), own in grown.items()},
-        exponent(name, study.study_seed),
+        exponent(small),
     )  # fmt: skip
 
 
-def exponent(name: str, study_seed: int) -> tuple[float, float] | None:
-    """Return the largest Lyapunov exponent of a track's system a step, with its standard error.
+def horizons(study: Study) -> dict[int, int]:
+    """Return the steps of each horizon on a Study's track by window lengths, shortest first.
+
+    A measured series ends, and with it the truth: horizons beyond which too few test sequences
+    go on, or none without a missing value, are left out. Raises StudyError if that is all.
+    """
+    learned = tracks.of(study)
+    lengths = {times: times * learned.length for times in sorted(study.free_runs)}
+    if learned.system is not None:
+        return lengths
+    sizes = (study.n_train, 0, study.n_test)
+    longest = max(lengths.values())
+    full_name = tracks.name_of(study)
+    future = draw(full_name, study.study_seed, "confirmation", 0, sizes, longest).test.future
+    there: NDArray[np.bool_] = np.isfinite(future)
+    kept = {
+        times: length
+        for times, length in lengths.items()
+        if there[:, :length].all(axis=(1, 2)).sum() >= min(FEWEST, study.n_test)
+    }
+    if not kept:
+        raise StudyError(
+            f"free_runs = {study.free_runs}: track {study.track} has fewer than {FEWEST} test "
+            f"sequences that go on for {min(lengths.values())} steps; take another track, or "
+            "give a longer series"
+        )
+    return kept
+
+
+def exponent(study: Study) -> tuple[float, float] | None:
+    """Return the largest Lyapunov exponent of a Study's system a step, with its standard error.
 
     None for a track that is not of a system without chance that can be simulated.
     """
-    system = tracks.track(name).system
+    system = tracks.of(study).system
     if system is None:
         return None
-    return tracks.lyapunov_exponent(system, generator(study_seed, name, "exponent"))
+    return tracks.lyapunov_exponent(system, generator(study.study_seed, study.track, "exponent"))
 
 
 def errors(networks: Sequence[Network], length: int, *, noisy: bool = False) -> Array:

@@ -48,6 +48,7 @@ def free_runs(trial: Trial, settings: Mapping[str, Any]) -> dict[str, NDArray[An
     steps, count = settings["steps"], settings["sequences"]
     parameters = load_trained(trial).parameters
     split = _split(trial, settings)
+    count = min(count, len(split.future) // 2)
     truth, others = split.future[:count], split.future[count : 2 * count]
     true = deviations.signal(split.future)
     inputs = _columns(split.inputs[:count], parameters)
@@ -81,13 +82,12 @@ def growths(trial: Trial, settings: Mapping[str, Any]) -> dict[str, NDArray[Any]
     steps, window, levels = settings["steps"], settings["window"], settings["levels"]
     noise, settle = NOISES[settings["noise"]], max(1, window // 4)
     parameters = growing.double(load_trained(trial).parameters)
-    count = min(GROWTH_SEQUENCES, settings["sequences"])
-    inputs = _columns(_split(trial, settings).inputs[:count], parameters)
+    inputs = _columns(_split(trial, settings).inputs[:GROWTH_SEQUENCES], parameters)
     with training.one_thread():
         states = list(free_states(parameters, inputs, steps))
         linearised = list(closed_linearisations(parameters, states))
-        columns = DRAWS * count
-        away = growing.directions(_stream(trial, "directions"), parameters, columns)
+        count = inputs.shape[-1]
+        away = growing.directions(_stream(trial, "directions"), parameters, DRAWS * count)
         first = away[..., :count].mT
         exponent = growing.exponent(
             (step.jacobian for step in linearised), first, settle=steps // 4
@@ -114,7 +114,10 @@ def growths(trial: Trial, settings: Mapping[str, Any]) -> dict[str, NDArray[Any]
 
 
 def _split(trial: Trial, settings: Mapping[str, Any]) -> Split:
-    """Return the test sequences that are run freely, and as many others."""
+    """Return the test sequences that are run freely, and as many others.
+
+    Of those that go on to the end, where a series ends or has gaps.
+    """
     sizes = (trial.n_train, 0, settings["n_test"])
     count, steps = 2 * settings["sequences"], settings["steps"]
     return _test(trial.track, trial.study_seed, trial.purpose, trial.index, sizes, steps, count)
@@ -131,8 +134,9 @@ def _test(
     count: int,
 ) -> Split:
     test = draw(track, study_seed, purpose, seed, sizes, steps).test
+    whole = np.flatnonzero(np.isfinite(test.future).all(axis=(1, 2)))[:count]
     # Copies, so that all that was drawn beside these few can be forgotten.
-    return Split(*(part[:count].copy() for part in test))
+    return Split(*(part[whole] for part in test))
 
 
 def _measured(outputs: Array, truth: Array, others: Array, true: Signal) -> dict[str, Any]:

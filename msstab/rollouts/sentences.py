@@ -10,6 +10,7 @@ from msstab.rollouts.collected import (
     FreeRuns,
     by_horizon,
     closed_tracks,
+    definition,
     spoken_windows,
 )
 from msstab.rollouts.deviations import SATURATION, THRESHOLD
@@ -36,7 +37,7 @@ _OUTCOMES = {
 def which_track(study: Study) -> str:
     """Say on which track the third question is asked, and why."""
     name = closed_tracks(study)[0]
-    own = tracks.track(study.track)
+    own = tracks.of(study)
     if name == study.track:
         return (
             f"Forecasts of `{name}` are its next inputs, so the free runs are on this very track."
@@ -47,24 +48,36 @@ def which_track(study: Study) -> str:
         why = f"What `{study.track}` forecasts lies {own.horizon} steps after its last input"
     return (
         f"{why}, so its forecasts cannot be fed back. The free runs are on `{name}` instead "
-        f"({tracks.track(name).title}), whose forecasts are its next inputs, with networks tuned "
-        "and trained there."
+        f"({definition(study, name).title}), whose forecasts are its next inputs, with networks "
+        "tuned and trained there."
+    )
+
+
+def left_out(found: FreeRuns) -> str:
+    """Say which horizons are left out because the truth does not go on for so long, if any."""
+    missing = [times for times in sorted(found.study.free_runs) if times not in found.lengths]
+    if not missing:
+        return ""
+    return (
+        f"Free runs of {_listed([spoken_windows(times) for times in missing])} are left out: the "
+        f"series of `{found.track}` does not go on for so long."
     )
 
 
 def answer(found: FreeRuns) -> str:
     """Say how the judged arm's free runs compare with the baseline's, horizon by horizon."""
     arm = found.arms[1]
+    clean = by_horizon(found, arm)
     parts = [
-        f"{_outcome(c)} over {spoken_windows(times)} ({_ratio(c)})"
-        for times, c in by_horizon(found, arm).items()
+        f"{_outcome(c)} over {spoken_windows(times)} ({_ratio(c)})" for times, c in clean.items()
     ]
     noisy = by_horizon(found, arm, noisy=True)
     times, under = next(iter(noisy.items()))
     return (
-        f"The free-run error of networks trained with `{arm}` is {_listed(parts)}. Under noise of "
-        f"{found.study.sigma_test:g}, with networks tuned for it, it is {_outcome(under)} over "
-        f"{spoken_windows(times)} ({_ratio(under)}).{_same_networks(noisy)}"
+        f"The free-run error of networks trained with `{arm}` is {_listed(parts)}."
+        f"{_same_networks(clean)} Under noise of {found.study.sigma_test:g}, with networks tuned "
+        f"for it, it is {_outcome(under)} over {spoken_windows(times)} ({_ratio(under)})."
+        f"{_same_networks(noisy)}"
     )
 
 
@@ -158,8 +171,8 @@ def growth_and_the_truth(found: FreeRuns) -> str:
         every = np.concatenate([exponents(found, arm) for arm in found.arms])
         low = int((every < rate / 2).sum())
         parts.append(
-            f"That of the true system is {rate:+.4f}; {low} of {every.size} networks have less "
-            "than half of it, and are less chaotic than the truth."
+            f"That of the true system is {rate:+.4f}; of {every.size} networks {low} stay below "
+            "half of it, less chaotic than the truth."
             if low
             else f"That of the true system is {rate:+.4f}; every network has at least half of it."
         )
