@@ -44,7 +44,8 @@ def variant(study: Study, **changes: Any) -> Study:
         "seeds": study.survey_seeds,
         "other_seeds": study.survey_seeds,
         "tuning_seeds": study.survey_tuning_seeds,
-        "sigma_grid": (study.sigma_test,),
+        # Without noise in the test the grid still takes a level.
+        "sigma_grid": (study.sigma_test or study.sigma_grid[0],),
         **{name: min(fewer, getattr(study, name)) for name, fewer in FEWER.items()},
     }
     return parse({**smaller, **changes}, study)

@@ -50,6 +50,10 @@ def test_a_variant_never_has_more_draws_or_sequences_than_its_study() -> None:
     assert surveys.variant(Study()).draws == surveys.FEWER["draws"]
 
 
+def test_a_study_without_noise_in_its_test_has_variants_too() -> None:
+    assert surveys.variant(Study(sigma_test=0.0)).sigma_grid == (Study().sigma_grid[0],)
+
+
 def test_an_impossible_change_is_refused_by_name() -> None:
     with pytest.raises(StudyError, match="hiden is not a parameter; did you mean hidden"):
         surveys.variant(Study(), hiden=8)
