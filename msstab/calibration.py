@@ -14,7 +14,7 @@ from scipy import special
 from msstab import evidence, store
 from msstab.evidence import Interval
 from msstab.keys import key
-from msstab.verdict import TREE, Outcome, branch_taken
+from msstab.verdict import TREE, Facts, Outcome, branch_taken
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]
 
@@ -152,21 +152,11 @@ def errors(
     return baseline, (1 + effect) * idea
 
 
-class _Facts(NamedTuple):
-    """What the decision tree looks at, and no more: all evidence takes long to compute."""
-
-    n: int
-    alpha: float
-    mean: float
-    p_value: float
-    p_equivalence: float
-
-
 def outcome(differences: ArrayLike, margin: float, alpha: float, resamples: int) -> Outcome:
     """Return the decision of `verdict.TREE` from those figures of the evidence that decide."""
     d = np.asarray(differences, dtype=np.float64)
     p = evidence.sign_flip_test(d, resamples=resamples).p
-    facts = _Facts(d.size, alpha, float(d.mean()), p, evidence.equivalence_p(d, margin))
+    facts = Facts(d.size, alpha, float(d.mean()), p, evidence.equivalence_p(d, margin))
     return TREE[branch_taken(facts)].outcome
 
 

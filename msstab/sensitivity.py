@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from msstab import evidence
 from msstab.evidence import Judged, Scale
 from msstab.results import Comparison, compare
-from msstab.verdict import TREE, Deciding, branch_taken
+from msstab.verdict import TREE, Deciding, Facts, branch_taken
 
 MARGINS = (0.01, 0.02, 0.05, 0.1, 0.2)
 """Smallest effects of interest that are tried, as shares of the baseline's error."""
@@ -21,16 +20,6 @@ LEVELS = (0.01, 0.05, 0.1)
 
 AS_JUDGED, MARGIN, LEVEL = "as judged", "smallest effect of interest", "level"
 SCALE, SEED = "scale", "seed left out"
-
-
-class _Facts(NamedTuple):
-    """What the decision tree looks at, and no more: an interval takes long to compute."""
-
-    n: int
-    alpha: float
-    mean: float
-    p_value: float
-    p_equivalence: float
 
 
 def vary(
@@ -174,8 +163,8 @@ def _row(varied: str, value: float, facts: Deciding, effect: float) -> dict[str,
     }
 
 
-def _facts(judged: Judged) -> _Facts:
-    return _Facts(judged.n, judged.alpha, judged.mean, judged.p_value, judged.p_equivalence)
+def _facts(judged: Judged) -> Facts:
+    return Facts(judged.n, judged.alpha, judged.mean, judged.p_value, judged.p_equivalence)
 
 
 def _values(comparison: Comparison) -> NDArray[np.float64]:
@@ -202,7 +191,7 @@ def _without_each(comparison: Comparison, values: NDArray[np.float64]) -> list[d
         margin = evidence.log_margin(judged.margin) if ratios else judged.margin * unit
         mean = float(rest.mean())
         p_equivalence = evidence.equivalence_p(rest, margin)
-        facts = _Facts(rest.size, judged.alpha, mean, p, p_equivalence)
+        facts = Facts(rest.size, judged.alpha, mean, p, p_equivalence)
         rows.append(_row(SEED, seed, facts, math.expm1(mean) if ratios else mean / unit))
     return rows
 

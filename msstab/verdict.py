@@ -74,6 +74,16 @@ class Deciding(Protocol):
         """Two one-sided tests."""
 
 
+class Facts(NamedTuple):
+    """What the decision tree looks at, and no more; see `Deciding`. All evidence takes longer."""
+
+    n: int
+    alpha: float
+    mean: float
+    p_value: float
+    p_equivalence: float
+
+
 class Branch(NamedTuple):
     """A question of the decision tree and, where its answer is yes, the end of it.
 

@@ -160,9 +160,7 @@ def test_a_forks_book_leads_to_the_fork_and_works_below_its_address(
     monkeypatch.setenv("GITHUB_REPOSITORY", "Ada/report")
     shutil.copy(Path(__file__).parents[1] / "book" / "index.md", project / "book")
     index = project / "book" / "index.md"
-    index.write_text(
-        re.sub(r"\]\((?!https?:)[\w/]+\)", "](notebooks/00_only)", index.read_text())
-    )
+    index.write_text(re.sub(r"\]\((?!https?:)[\w/]+\)", "](notebooks/00_only)", index.read_text()))
     html = book.build(Study(), root=project).path.parent
     links = set(re.findall(r'href="(https://[^"]+)"', page(html, "notebooks/00_only")))
     notebook = "notebooks/00_only.ipynb"

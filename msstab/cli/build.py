@@ -33,14 +33,7 @@ def build(
 
 def _build(study: "Study", profile_name: str, out: Path | None, jobs: int | None) -> None:
     from msstab import book
-    from msstab.study import StudyError
 
-    try:
+    with shared.explained():
         result = book.build(study, out=out, jobs=jobs or shared.cores(), profile_name=profile_name)
-    except StudyError as error:
-        shared.fail(str(error), 2)
-    except book.BuildError as error:
-        shared.fail(str(error), error.exit_code)
-    except OSError as error:
-        shared.fail(shared.refused(error), 2)
     print(f"\n{result.verdict}\n{shared.shown(result.path)}")

@@ -40,21 +40,11 @@ def run(
 def _run(name: str, asked: shared.Asked, out: Path | None, jobs: int | None) -> None:
     from msstab import book, rerun
 
-    try:
+    with shared.explained():
         root = book.find_root()
         chapter = rerun.find(name, root)
-    except book.BuildError as error:
-        shared.fail(str(error), error.exit_code)
     study = shared.asked_study(*asked)
-    from msstab.study import StudyError
-
     path = out or root / "_build" / chapter.name
-    try:
+    with shared.explained():
         rerun.run(study, chapter, path, root, jobs=jobs or shared.cores())
-    except StudyError as error:
-        shared.fail(str(error), 2)
-    except book.BuildError as error:
-        shared.fail(str(error), error.exit_code)
-    except OSError as error:
-        shared.fail(shared.refused(error), 2)
     print(shared.shown(path))

@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -117,6 +119,22 @@ def cores() -> int:
 def shown(path: Path) -> str:
     """Return a path as short as it can be written from here."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """End the command with a line and an exit code where something in the block is the matter."""
+    from msstab.publishing import BuildError
+    from msstab.study import StudyError
+
+    try:
+        yield
+    except StudyError as error:
+        fail(str(error), 2)
+    except BuildError as error:
+        fail(str(error), error.exit_code)
+    except OSError as error:
+        fail(refused(error), 2)
 
 
 def refused(error: OSError) -> str:
