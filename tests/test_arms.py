@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from plain import jacobian, networks, normal, step_of
@@ -53,6 +54,19 @@ def test_a_matrix_that_is_not_finite_has_no_finite_norm_and_no_influence(broken:
     (found,) = torch.autograd.grad(value.sum(), matrices)
     assert torch.isfinite(found[[0, 2]]).all()
     assert not torch.isfinite(found[1]).all()
+
+
+def test_many_equal_singular_values_have_a_norm_and_a_gradient() -> None:
+    # The Jacobian of a network that training had saturated: 19 singular values of 1, and for the
+    # last of 32 eigenvalues by its index LAPACK returned nothing.
+    saturated = np.load(Path(__file__).parent / "data" / "saturated_jacobian.npy")
+    matrices = torch.tensor(np.stack([saturated, 2 * saturated]), requires_grad=True)
+    value = squared_spectral_norm(matrices)
+    exact = np.linalg.svd(saturated.astype(np.float64), compute_uv=False)[0] ** 2
+    np.testing.assert_allclose(value.detach(), [exact, 4 * exact], rtol=1e-5)
+    (gradient,) = torch.autograd.grad(value.sum(), matrices)
+    # Euler's identity for a function of degree 2.
+    np.testing.assert_allclose((gradient * matrices).sum((1, 2)).detach(), 2 * value.detach())
 
 
 @pytest.mark.parametrize("scale", [1e12, 1e16, 1e25])

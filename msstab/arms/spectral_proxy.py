@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from msstab import cells
@@ -82,17 +83,13 @@ class _SquaredSpectralNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, matrices: Tensor) -> Tensor:
-        n = matrices.shape[-1]
         images, leading, squares = [], [], []
         for matrix in matrices.detach().cpu().numpy():
             own = matrix.copy()
             finite = np.nan_to_num(own, nan=0.0, posinf=0.0, neginf=0.0)
             if (largest := np.abs(finite).max()) > LARGEST_SQUARED:
                 finite = finite / largest
-            _, vectors = scipy.linalg.eigh(
-                finite.T @ finite, subset_by_index=[n - 1, n - 1], check_finite=False
-            )
-            leading.append(vectors[:, 0])
+            leading.append(_leading_eigenvector(finite.T @ finite))
             with np.errstate(over="ignore", invalid="ignore"):
                 images.append(own @ leading[-1])
                 squares.append(images[-1] @ images[-1])
@@ -106,3 +103,14 @@ class _SquaredSpectralNorm(torch.autograd.Function):
         images, leading = ctx.saved_tensors
         product: Tensor = images[:, :, None] * leading[:, None, :]
         return product * (2 * gradient)[:, None, None]
+
+
+def _leading_eigenvector(matrix: NDArray[Any]) -> NDArray[Any]:
+    """Return an eigenvector of the largest eigenvalue of a symmetric, finite matrix (n, n)."""
+    last = len(matrix) - 1
+    _, vectors = scipy.linalg.eigh(matrix, subset_by_index=[last, last], check_finite=False)
+    if vectors.shape[1] == 0:
+        # Among many equal eigenvalues, as of a saturated network, LAPACK may find none by index.
+        _, vectors = scipy.linalg.eigh(matrix, driver="ev", check_finite=False)
+    found: NDArray[Any] = vectors[:, -1]
+    return found
