@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 import pandas as pd
-import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
@@ -126,7 +125,7 @@ def quick(seed: int = 0, *, studies: int = 400) -> pd.DataFrame:
     It is kept, and read the next time. So few studies leave rates uncertain by some points; the
     bars are meant for 2,000 and more.
     """
-    name = key([seed, studies, scipy.__version__], ("calibration", "evidence", "verdict"))
+    name = key([seed, studies], ("calibration", "evidence", "verdict"))
     if (kept := store.load("calibration", name)) is None:
         generator = np.random.default_rng(seed)
         frame = simulate(generator, studies=studies, sizes=(64,), power=0.8, resamples=499)

@@ -38,7 +38,7 @@ class Experiment(NamedTuple):
     clean validation error, strength 0 allowed, `penalised` the same of positive strength, and
     `robust` that of lowest validation error under noise, of positive strength for all but the
     baseline. `bracketed`: none of these lies on the edge of `grid`, the widened one. `plan` says
-    how many seeds confirm.
+    how many seeds confirm. `scorings` are what the table's rows were made from.
     """
 
     study: Study
@@ -49,6 +49,7 @@ class Experiment(NamedTuple):
     robust: dict[str, Configuration]
     bracketed: bool
     plan: Plan
+    scorings: Sequence[Scoring] = ()
 
 
 class Foresight(NamedTuple):
@@ -93,6 +94,14 @@ def foresee(study: Study) -> Foresight:
     return scout.seen
 
 
+def score(
+    scorings: Sequence[Scoring], *, jobs: int = 1, progress: Progress | None = None
+) -> list[dict[str, float]]:
+    """Return the scores of networks, in their order; what is missing is run, as in `run`."""
+    found = _Runner(jobs, progress).scores(list({s.key: s for s in scorings}.values()))
+    return [found[scoring.key] for scoring in scorings]
+
+
 def _run(study: Study, runner: "_Runner") -> Experiment:
     wider = _first_grid(study)
     for _ in range(MOST_WIDENINGS + 1):
@@ -123,7 +132,15 @@ def _run(study: Study, runner: "_Runner") -> Experiment:
     for gain in UNTRAINED_GAINS:
         rows += _untrained(study, gain, min(others, MOST_UNTRAINED))
     bracketed = grid == wider
-    return Experiment(study, runner.table(rows), grid, *choices, bracketed=bracketed, plan=plan)
+    return Experiment(
+        study,
+        runner.table(rows),
+        grid,
+        *choices,
+        bracketed=bracketed,
+        plan=plan,
+        scorings=[row.scoring for row in rows],
+    )
 
 
 def at(table: pd.DataFrame, arm: str, chosen: Mapping[str, Configuration]) -> pd.DataFrame:
@@ -135,9 +152,9 @@ def at(table: pd.DataFrame, arm: str, chosen: Mapping[str, Configuration]) -> pd
 
 
 def trained(study: Study, configuration: Configuration, arm: str, role: str, seed: int) -> Trained:
-    """Return one trained network of a Study that has been run, as a stack of one."""
+    """Return one trained network of a Study that has been run, as a stack of one, to be shown."""
     trial = _trial(study, arm, configuration, _PURPOSES[role], seed)
-    return load_trained(trial)
+    return load_trained(trial, exactly=False)
 
 
 def confirmed(runs: Experiment, arm: str, role: str) -> list[Trial]:
@@ -199,9 +216,13 @@ class _Runner:
 
     def table(self, rows: Sequence[_Row], later: int = 0) -> pd.DataFrame:
         """Return the table of these rows; `later` estimates what further tables will take."""
+        scores = self.scores(_scorings_of(rows), later)
+        return pd.DataFrame([_record(row, scores[row.scoring.key]) for row in rows])
+
+    def scores(self, scorings: Sequence[Scoring], later: int = 0) -> dict[str, dict[str, float]]:
+        """Return the scores of each scoring by its key."""
         self.later = later
-        scorings = _scorings_of(rows)
-        missing = [s for s in scorings if not store.path_of("score", s.key).exists()]
+        missing = [s for s in scorings if not store.has("score", s.key)]
         to_train = _to_train(missing)
         self.total += len(to_train) + len(missing)
         ensembles = _ensembles(to_train, self.jobs)
@@ -210,8 +231,7 @@ class _Runner:
         if missing:
             # For the next plan: scores themselves don't hold how long they took.
             store.save("pace", missing[0].study.key, {"seconds": seconds / len(missing)})
-        scores = {s.key: load_scores(s) for s in scorings}
-        return pd.DataFrame([_record(row, scores[row.scoring.key]) for row in rows])
+        return {s.key: load_scores(s) for s in scorings}
 
     def write(self, record: dict[str, Any]) -> None:
         """Keep what is fixed before any seed confirms."""
@@ -249,9 +269,8 @@ class _Scout(_Runner):
         super().__init__(1, None)
         self.seen = Foresight([], [], 0, 0, 0)
 
-    def table(self, rows: Sequence[_Row], later: int = 0) -> pd.DataFrame:
-        scorings = _scorings_of(rows)
-        missing = [s for s in scorings if not store.path_of("score", s.key).exists()]
+    def scores(self, scorings: Sequence[Scoring], later: int = 0) -> dict[str, dict[str, float]]:
+        missing = [s for s in scorings if not store.has("score", s.key)]
         to_train = _to_train(missing)
         new = {trial.key for trial in to_train}
         kept = [s.trial for s in scorings if s.trial.key not in new]
@@ -261,7 +280,7 @@ class _Scout(_Runner):
         )
         if missing:
             raise _NotKeptError
-        return super().table(rows, later)
+        return super().scores(scorings, later)
 
     def write(self, record: dict[str, Any]) -> None:
         pass
@@ -275,7 +294,7 @@ def _scorings_of(rows: Sequence[_Row]) -> list[Scoring]:
 def _to_train(scorings: Sequence[Scoring]) -> list[Trial]:
     """Return each network that must be trained before these scores can be had."""
     needed = {t.key: t for s in scorings for t in (s.trial, s.partner)}
-    return [t for k, t in needed.items() if not store.path_of("train", k).exists()]
+    return [t for k, t in needed.items() if not store.has("train", k, exactly=True)]
 
 
 def _rows(

@@ -1,4 +1,4 @@
-"""Names of results: a digest of everything they depend on, parameters, code and versions."""
+"""Names of results: a digest of what was asked, and one of the code and versions that answered."""
 
 import ast
 import hashlib
@@ -6,14 +6,28 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import scipy
 import torch
 
 from msstab.study import digest
 
+_DIGITS = 32
 
-def key(content: object, rooms: tuple[str, ...]) -> str:
-    """Return the name of a result: what JSON can hold, and the modules or packages that made it."""
-    return digest([content, _code(rooms), *_versions()])
+
+def key(content: object, rooms: tuple[str, ...], *, of: tuple[str, ...] = ()) -> str:
+    """Return the name of a result: what was asked for, a hyphen, and what made it.
+
+    `content` is what was asked, as JSON can hold it; `of` are the names of results that this one
+    is made from. `rooms` are the modules or packages that made it, beside those of `of`.
+    """
+    asked, made = zip(*(name.split("-") for name in of), strict=True) if of else ((), ())
+    made_by = digest([_code(rooms), *_versions(), *made])
+    return f"{digest([content, *asked])[:_DIGITS]}-{made_by[:_DIGITS]}"
+
+
+def question(name: str) -> str:
+    """Return the part of a result's name that says what was asked, whatever answered it."""
+    return name.partition("-")[0]
 
 
 @cache
@@ -39,5 +53,5 @@ class _WithoutText(ast.NodeTransformer):
 
 
 @cache
-def _versions() -> tuple[str, str]:
-    return torch.__version__, np.__version__
+def _versions() -> tuple[str, ...]:
+    return torch.__version__, np.__version__, scipy.__version__

@@ -32,11 +32,9 @@ def measure(
     by name. `jobs` processes share what is missing, by default one for each core;
     `progress(done, total)` is told of it.
     """
-    names = [key([trial.key, settings], (*ROOMS_OF_TRAINING, *rooms)) for trial in trials]
+    names = [key(settings, (*ROOMS_OF_TRAINING, *rooms), of=(trial.key,)) for trial in trials]
     missing = {
-        name: trial
-        for name, trial in zip(names, trials, strict=True)
-        if not store.path_of(kind, name).exists()
+        name: trial for name, trial in zip(names, trials, strict=True) if not store.has(kind, name)
     }
     calls = [(kind, name, function, trial, settings) for name, trial in missing.items()]
     if progress and calls:

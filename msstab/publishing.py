@@ -45,12 +45,12 @@ def staging_area(root: Path, out: Path, *, mark: str = MANIFEST) -> Iterator[Pat
 
 def require_replaceable(out: Path, *, mark: str = MANIFEST) -> None:
     """Raise BuildError unless `out` is free, empty, or holds what msstab built, with its mark."""
-    what = "book" if mark == MANIFEST else "site"
+    what = {MANIFEST: "a book", "msstab-site.json": "a site"}.get(mark, "results")
     if out.is_file():
-        raise BuildError(f"{out} is a file; name a folder for the {what}", exit_code=2)
+        raise BuildError(f"{out} is a file; name a folder for {what}", exit_code=2)
     if out.is_dir() and any(out.iterdir()) and not (out / mark).is_file():
         raise BuildError(
-            f"{out} holds something other than a {what} of msstab, and is left alone; "
+            f"{out} holds something other than {what} of msstab, and is left alone; "
             "name a folder that is new or empty",
             exit_code=2,
         )

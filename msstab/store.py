@@ -12,6 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from msstab import archive
+
+REUSE = "MSSTAB_REUSE"
+"""Variable that names an archive whose results stand in for those that are not kept here."""
+
+READS = "MSSTAB_READS"
+"""Variable that names a folder in which every process notes what it reads, for `published`."""
+
 _CHECKSUM_BYTES = 32
 
 
@@ -31,6 +39,19 @@ def cache_folder() -> Path:
 def path_of(kind: str, key: str) -> Path:
     """Return the file of a result, whether or not it exists."""
     return cache_folder() / kind / key[:2] / f"{key}.npz"
+
+
+def has(kind: str, key: str, *, exactly: bool = False) -> bool:
+    """Whether `load` would find a result, unless its file is damaged."""
+    return path_of(kind, key).exists() or is_reused(kind, key, exactly=exactly)
+
+
+def is_reused(kind: str, key: str, *, exactly: bool = False) -> bool:
+    """Whether a result is not kept here, but in the archive that `$MSSTAB_REUSE` names."""
+    if path_of(kind, key).exists() or not (reused := os.environ.get(REUSE)):
+        return False
+    name = archive.name_of(Path(reused), kind, key)
+    return name == key if exactly else name is not None
 
 
 def save(kind: str, key: str, arrays: Mapping[str, ArrayLike]) -> None:
@@ -56,12 +77,23 @@ def replace(path: Path, content: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
-def load(kind: str, key: str) -> dict[str, NDArray[Any]] | None:
+def load(kind: str, key: str, *, exactly: bool = False) -> dict[str, NDArray[Any]] | None:
     """Read a result; None if there is none, or, with a warning, if the file is damaged.
 
-    A damaged file is removed, so that the result is computed anew.
+    A damaged file is removed, so that the result is computed anew. What is not kept here is read
+    from the archive that `$MSSTAB_REUSE` names, if it answers the same question, or `exactly`, if
+    the same code and versions answered it.
     """
-    path = path_of(kind, key)
+    found = _load(path_of(kind, key))
+    if found is None and is_reused(kind, key, exactly=exactly):
+        found = archive.load(Path(os.environ[REUSE]), kind, key)
+    if found is not None and (noted := os.environ.get(READS)):
+        with (Path(noted) / str(os.getpid())).open("a") as file:
+            file.write(f"{kind} {key}\n")
+    return found
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]] | None:
     try:
         content = path.read_bytes()
     except FileNotFoundError:

@@ -72,7 +72,7 @@ class Scoring(NamedTuple):
         s = self.study
         sizes = [s.n_validation, s.n_test, s.draws, s.mechanism_sequences]
         how = [*sizes, s.noise, s.sigma_test, s.sigma_grid]
-        return key([self.trial.key, self.partner.key, how], _SCORING_ROOMS)
+        return key(how, _SCORING_ROOMS, of=(self.trial.key, self.partner.key))
 
 
 def draw_data(study: Study, purpose: str, seed: int, future: int = 0) -> tracks.Data:
@@ -133,7 +133,7 @@ def train_trials(trials: list[Trial], arm: Arm | None) -> int:
     `arm` is theirs, handed over whole because a reader's own is not known in other processes.
     Returns the number of trials, done now or before.
     """
-    missing = [t for t in trials if store.load("train", t.key) is None]
+    missing = [t for t in trials if store.load("train", t.key, exactly=True) is None]
     if missing:
         start = time.perf_counter()
         result = _train_ensemble(missing, arm)
@@ -191,12 +191,15 @@ def _orders(trial: Trial) -> Any:
     return np.stack([rng.permutation(trial.n_train) for _ in range(trial.epochs)])
 
 
-def load_trained(trial: Trial) -> Trained:
-    """Return a trained network as a stack of one; train it if it isn't kept."""
-    arrays = store.load("train", trial.key)
+def load_trained(trial: Trial, *, exactly: bool = True) -> Trained:
+    """Return a trained network as a stack of one; train it if it isn't kept.
+
+    Only what is shown, and not measured further, need not be `exactly` what this code trains.
+    """
+    arrays = store.load("train", trial.key, exactly=exactly)
     if arrays is None:
         train_trials([trial], arms.find(trial.arm))
-        arrays = store.load("train", trial.key)
+        arrays = store.load("train", trial.key, exactly=exactly)
     assert arrays is not None
     parameters = cells.from_named(arrays, cell=trial.cell, layers=trial.layers, device=trial.device)
     return Trained(parameters, arrays["losses"], arrays["active"])
@@ -233,7 +236,7 @@ def _score(scoring: Scoring) -> dict[str, float]:
             lambda use: _stream(trial, use),
             tuning=trial.purpose == "tuning",
         )
-    curves = store.load("train", trial.key) or {}
+    curves = store.load("train", trial.key, exactly=True) or {}
     last = model.losses[0, -1] if model.losses.size else np.nan
     active = model.active[0].mean() if model.active.size else np.nan
     return {

@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from msstab import __version__
-from msstab.cli import audit, build, check, compare, inspect, plan, run, sites
+from msstab.cli import (
+    audit,
+    build,
+    check,
+    compare,
+    inspect,
+    plan,
+    publish,
+    run,
+    sites,
+    verify,
+)
 
 app = typer.Typer(
     name="msstab",
@@ -19,7 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    *(build.build, run.run, plan.plan),
+    *(build.build, run.run, plan.plan, publish.publish, verify.verify),
     *(check.check, compare.compare, sites.site, audit.audit, inspect.inspect),
 )
 for command in COMMANDS:

@@ -19,14 +19,17 @@ def build(
         Path | None, typer.Option(help="Folder for the book; by default _build/html.")
     ] = None,
     jobs: shared.Jobs = None,
+    reuse: shared.Reuse = None,
 ) -> None:
     """Train what is missing, run the chapters and build the book.
 
     Exit codes: 0 the book is ready, 1 a chapter or a check failed, 2 a parameter or an option
     is wrong, 130 interrupted. Unless it is 0, a former book stays as it is.
     """
+    study = shared.asked_study(profile, parameter, params)
     try:
-        _build(shared.asked_study(profile, parameter, params), profile, out, jobs)
+        with shared.reusing(reuse):
+            _build(study, profile, out, jobs)
     except KeyboardInterrupt:
         shared.fail("interrupted; a former book is unchanged, and finished trials are kept", 130)
 

@@ -8,6 +8,7 @@ def plan(
     parameter: shared.Parameters = None,
     params: shared.ParameterFile = None,
     jobs: shared.Jobs = None,
+    reuse: shared.Reuse = None,
     as_json: shared.AsJson = False,
 ) -> None:
     """Say what a build would train and score, what is kept, and how long it would take.
@@ -22,7 +23,8 @@ def plan(
         chapters = [path.stem for path in book.find_chapters(root, book.read_toc(root))]
     except book.BuildError as error:
         shared.fail(str(error), error.exit_code)
-    found = outlook.outlook(study, chapters, jobs=jobs or shared.cores())
+    with shared.reusing(reuse):
+        found = outlook.outlook(study, chapters, jobs=jobs or shared.cores())
     if as_json:
         shared.print_json({"study_key": study.key, **outlook.to_json(found)})
         return

@@ -25,6 +25,7 @@ def run(
         typer.Option(help="File for the executed notebook; by default _build/CHAPTER.ipynb."),
     ] = None,
     jobs: shared.Jobs = None,
+    reuse: shared.Reuse = None,
 ) -> None:
     """Train what one chapter needs, run it, and write the executed notebook.
 
@@ -32,7 +33,8 @@ def run(
     is wrong, 130 interrupted. Unless it is 0, a former notebook stays as it is.
     """
     try:
-        _run(chapter, (profile, parameter, params), out, jobs)
+        with shared.reusing(reuse):
+            _run(chapter, (profile, parameter, params), out, jobs)
     except KeyboardInterrupt:
         shared.fail("interrupted; finished trials are kept", 130)
 

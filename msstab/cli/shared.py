@@ -79,6 +79,14 @@ ParameterFile = Annotated[
 Jobs = Annotated[
     int | None, typer.Option(min=1, help="Processes to use; by default one for each core.")
 ]
+Reuse = Annotated[
+    Path | None,
+    typer.Option(
+        "--reuse",
+        metavar="DIR",
+        help="Read what published results hold, `results` for instance, instead of running it.",
+    ),
+]
 Asked = tuple[str, list[str] | None, Path | None]
 """A profile, NAME=VALUE pairs, and a file of parameters, as they were given."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -119,6 +127,25 @@ def cores() -> int:
 def shown(path: Path) -> str:
     """Return a path as short as it can be written from here."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+@contextmanager
+def reusing(folder: Path | None) -> Iterator[None]:
+    """Let the published results in a folder, if one is named, stand in for what is not kept.
+
+    Ends the command with exit code 2 for a folder that holds none.
+    """
+    if folder is None:
+        yield
+        return
+    from msstab import published
+
+    try:
+        found = published.open_results(folder)
+    except published.PublishedError as error:
+        fail(str(error), 2)
+    with published.reusing(found):
+        yield
 
 
 @contextmanager
