@@ -30,6 +30,7 @@ __all__ = [
     "BuildError",
     "BuildResult",
     "build",
+    "compute",
     "environment",
     "find_chapters",
     "find_root",
@@ -78,7 +79,7 @@ def build(
         shutil.copytree(root / "book", book, ignore=ignored)
         results = book / "_results"
         results.mkdir()
-        verdict = _compute(study, chapters, results, jobs, timings)
+        verdict = compute(study, chapters, results, jobs, timings)
         facts = {**provenance.manifest(study, profile_name, root), "pages": pages}
         _write_json(results / "build.json", provenance.page_values(facts, study))
         with _timed(timings, "chapters"):
@@ -148,7 +149,7 @@ def find_chapters(root: Path, pages: list[str]) -> list[Path]:
     return chapters
 
 
-def _compute(
+def compute(
     study: Study, chapters: list[Path], directory: Path, jobs: int, timings: dict[str, float]
 ) -> str:
     """Run what the chapters miss and write all results; return the verdict."""

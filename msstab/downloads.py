@@ -5,7 +5,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from msstab import experiment, figures, planning, provenance
+from msstab import experiment, figures, planning, provenance, svg
 from msstab.report import Arm, Asked, Report, build_report, write_report
 from msstab.results import Comparison, Results, limitations, mechanism_clause, signatures
 from msstab.rules import Rule
@@ -32,6 +32,7 @@ def write(results: Results, directory: Path, free_run: FreeRun | None = None) ->
     picture = figures.effects([results.clean, results.noisy], results.study.sesoi)
     page = f'<div class="msstab-figure">{picture.svg}</div>\n'
     (directory / "effect.html").write_text(page, encoding="utf-8")
+    (directory / "effect.svg").write_text(svg.standalone(picture), encoding="utf-8")
     return results.verdict
 
 

@@ -9,7 +9,7 @@ from msstab.cli import shared
 
 
 def verify(
-    sample: Annotated[int, typer.Option(min=1, help="Networks to run again.")] = 20,
+    sample: Annotated[int, typer.Option(min=2, help="Networks to run again.")] = 20,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Choose the same networks again; by default others.")
     ] = None,

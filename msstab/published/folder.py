@@ -46,7 +46,7 @@ class Published(NamedTuple):
     @property
     def table(self) -> pd.DataFrame:
         """One row for each network of the study, to the last bit; see `Experiment`."""
-        return pd.read_csv(self.folder / TRIALS, float_precision="round_trip")
+        return pd.read_csv(self.folder / TRIALS)
 
     @property
     def report(self) -> Report:

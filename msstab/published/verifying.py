@@ -35,10 +35,10 @@ def verify(
 
     Nothing that is kept is read, and nothing is kept. `seed` chooses the same sample again; by
     default it is another one each time. Raises PublishedError if the results lack a trial of their
-    own study, and ValueError for a sample of less than 1.
+    own study, and ValueError for a sample of fewer than 2.
     """
-    if sample < 1:
-        raise ValueError(f"sample = {sample}: at least 1 network is needed")
+    if sample < 2:
+        raise ValueError(f"sample = {sample}: at least 2 networks are needed")
     study = published.study
     with _empty_cache():
         with reusing(published):

@@ -8,17 +8,12 @@ from typing import Any
 from msstab import (
     archive,
     book,
-    downloads,
-    figures,
-    parts,
     provenance,
     publishing,
     store,
-    svg,
 )
 from msstab.published.folder import (
     ABOUT,
-    EFFECT,
     FILES,
     KEPT,
     MANIFEST,
@@ -63,16 +58,11 @@ def write(
         publishing.staging_area(root, out, mark=MANIFEST) as staging,
         book.environment(root) as variables,
     ):
-        found = book.run_trials(study, jobs, timings)
-        book.run_parts(study, chapters, jobs, timings)
-        free_run = parts.free_run(study, jobs=jobs)
         noted, made = staging / "reads", staging / "results"
         noted.mkdir()
         made.mkdir()
+        book.compute(study, chapters, made, jobs, timings)
         book.narrate(study, chapters, staging, jobs, {**variables, store.READS: str(noted)})
-        downloads.write(found, made, free_run)
-        picture = figures.effects([found.clean, found.noisy], study.sesoi)
-        (made / EFFECT).write_text(svg.standalone(picture), encoding="utf-8")
         (made / ABOUT).write_text(ABOUT_TEXT, encoding="utf-8")
         for extra in set(made.iterdir()) - {made / name for name in FILES}:
             extra.unlink()
