@@ -237,6 +237,11 @@ def test_a_book_of_reused_results_says_so(
         said = published.sentences(tiny_results, downloads.report(tiny_results), folder)
     total = len(tiny_results.table)
     assert any(f"The scores of {total} of the {total} networks" in line for line in said)
+    assert any(f"again; {total} of these" in line for line in said)
+    monkeypatch.setattr("msstab.keys._versions", lambda: ("another torch",))
+    with published.reusing(published.open_results(folder)):
+        said = published.sentences(tiny_results, downloads.report(tiny_results), folder)
+    assert any("again; 0 of these" in line for line in said)
     assert not any("identical" in sentence for sentence in said)
 
 

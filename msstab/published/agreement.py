@@ -100,7 +100,9 @@ def _sentences(found: Results, report: Report, published: Published) -> Iterator
         total = len(found.experiment.scorings)
         yield (
             f"The scores of {reused:,} of the {total:,} networks of the primary comparison were "
-            "read from the published results and not run again."
+            "read from the published results and not run again; "
+            f"{reused_networks(found.experiment, exactly=True):,} of these are what this very code "
+            "and these versions would make, as their names say."
         )
     if theirs["study_key"] == found.study.key:
         if reused < len(found.experiment.scorings):
@@ -142,9 +144,12 @@ def differs(published: Published) -> str:
     return f" ({', '.join(changed)} differ from the published run's)" if changed else ""
 
 
-def reused_networks(runs: Experiment) -> int:
-    """Return how many of an experiment's networks were read from published results."""
-    return sum(store.is_reused("score", scoring.key) for scoring in runs.scorings)
+def reused_networks(runs: Experiment, *, exactly: bool = False) -> int:
+    """Return how many of an experiment's networks were read from published results.
+
+    `exactly`: how many of those the same code and versions have made.
+    """
+    return sum(store.is_reused("score", s.key, exactly=exactly) for s in runs.scorings)
 
 
 def _outcome(report: Report) -> str:
