@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ExtensionError
 
+from msstab.attachments import FOLDER
 from msstab.checks import KEY_META
 
 RESULTS = "_results"
@@ -99,7 +100,7 @@ def finish_page(
 
 
 def finish_site(app: Sphinx, error: Exception | None) -> None:
-    """Put MathJax and the machine-readable report into the site, and slim the theme."""
+    """Put MathJax, the machine-readable report and all files into the site; slim the theme."""
     if error is not None or app.builder.format != "html":
         return
     site = Path(app.outdir)
@@ -111,6 +112,9 @@ def finish_site(app: Sphinx, error: Exception | None) -> None:
     report = Path(app.srcdir, RESULTS, "bench_report.json")
     if report.is_file():
         shutil.copy(report, site)
+    files = Path(app.srcdir, RESULTS, FOLDER)
+    if files.is_dir():
+        shutil.copytree(files, site / FOLDER)
     (site / ".nojekyll").touch()
 
 

@@ -127,6 +127,19 @@ def test_a_chapter_shows_a_numbered_figure_that_follows_the_theme(whole: Path) -
     assert "<img" not in figure[1]
 
 
+def test_a_figures_files_lie_in_the_book(whole: Path) -> None:
+    text = page(whole, "notebooks/03_penalty")
+    links = re.findall(r'<a href="\.\./(downloads/03_penalty/arms\.\w+)" download', text)
+    assert [Path(link).suffix for link in links] == [".svg", ".pdf", ".csv"]
+    assert (whole / links[2]).read_text().startswith("arm,peak\n0,1\n")
+    (whole / links[2]).rename(whole / "away.csv")
+    try:
+        missing = checks.check(whole, [])
+    finally:
+        (whole / "away.csv").rename(whole / links[2])
+    assert missing == [f"notebooks/03_penalty.html: <a> ../{links[2]} leads nowhere"]
+
+
 def test_a_chapter_hides_its_parameters_and_runs_with_the_given_ones(whole: Path) -> None:
     text = page(whole, "notebooks/03_penalty")
     assert "32 0" in text

@@ -45,7 +45,14 @@ def forced_variance(test: MechanismTest) -> Picture:
             f"Predicted against observed output variance of {p.n} networks on logarithmic axes. "
             f"With each network's own Jacobians the points lie on the diagonal (log-rmse "
             f"{p.log_rmse:.2f}); with another's they scatter (log-rmse {q.log_rmse:.2f}).",
+            pd.concat([rows.assign(judged=True), test.others.assign(judged=False)])[_VARIANCES],
         )
+
+
+_VARIANCES = [
+    *("arm", "learning_rate", "strength", "seed", "judged"),
+    *("predicted_variance", "observed_variance", "placebo_variance"),
+]
 
 
 def changes(test: MechanismTest) -> Picture:
@@ -68,6 +75,7 @@ def changes(test: MechanismTest) -> Picture:
             figure,
             f"Predicted against observed change of the output variance of {real.size} networks "
             f"against their baselines, on logarithmic axes: {test.findings['R2'].figures}.",
+            pd.DataFrame({"predicted": real, "observed": observed, "placebo": placebo}),
         )
 
 
@@ -91,6 +99,7 @@ def operator_control(made: Control) -> Picture:
             f"Growth from {made.simulated.min():+.3f} to {made.simulated.max():+.3f} a step "
             f"crosses the stability boundary; the prediction errs by at most {worst:.4f}, that "
             f"without noise by {np.abs(made.without_noise - made.simulated).max():.3f}.",
+            pd.DataFrame(made._asdict()),
         )
 
 
@@ -114,7 +123,16 @@ def breakdown(found: Mapping[str, Mapping[float, Agreement]], limit: float) -> P
             f"{name} " + ", ".join(f"{a.log_rmse:.2f} at {s:g}" for s, a in by_level.items())
             for name, by_level in found.items()
         )
-        return Picture(figure, f"Error of the predicted output variance by noise level: {said}.")
+        rows = [
+            {"networks": name, "noise_level": s, "log_rmse": a.log_rmse}
+            for name, by_level in found.items()
+            for s, a in by_level.items()
+        ]
+        return Picture(
+            figure,
+            f"Error of the predicted output variance by noise level: {said}.",
+            pd.DataFrame(rows),
+        )
 
 
 def signature(table: pd.DataFrame) -> Picture:
@@ -144,4 +162,5 @@ def signature(table: pd.DataFrame) -> Picture:
             figure,
             f"Observed step-to-step ratios stay between {low:.3f} and {high:.3f} whatever the "
             f"prediction, which ranges from {first:.2f} to {last:.2f}.",
+            shown[["role", "arm", "seed", "proxy_radius", "power_ratio"]],
         )
