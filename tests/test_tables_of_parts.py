@@ -37,7 +37,8 @@ def test_a_figure_of_structures_names_them_in_its_alt_text(
     name: str, columns: tuple[str, ...]
 ) -> None:
     picture = of_structures(name)
-    assert_drawn(picture, *columns)
+    if columns:
+        assert_drawn(picture, *columns)
     assert picture.svg.startswith("<svg")
     expected = ["weight, frozen"] if name == "frozen_errors" else ["unit", "gain", "weight"]
     assert all(structure in picture.alt for structure in expected)
