@@ -116,6 +116,8 @@ def finish_site(app: Sphinx, error: Exception | None) -> None:
     if files.is_dir():
         shutil.copytree(files, site / FOLDER)
     (site / ".nojekyll").touch()
+    # A hash of all settings, the date among them, for builds that go on with a former one.
+    (site / ".buildinfo").unlink(missing_ok=True)
 
 
 def _texts(path: Path, content: object) -> dict[str, str]:
@@ -141,7 +143,8 @@ def _provenance(values: dict[str, str]) -> str:
     if "study_key" not in values:
         return ""
     parts = [f"Study <code>{html.escape(values['study_key'])}</code>"]
-    parts += [html.escape(values[name]) for name in ("versions", "build_date") if name in values]
+    parts += [html.escape(values["versions"])] if "versions" in values else []
+    parts += [values["build_date"]] if "build_date" in values else []  # holds an element
     parts.append(LICENCES)
     return f'<p class="msstab-provenance">{" · ".join(parts)}</p>'
 

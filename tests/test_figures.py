@@ -147,8 +147,8 @@ def test_a_breakdown_of_too_few_networks_is_drawn_without_curves() -> None:
 
 
 def test_an_inspections_data_are_its_radii_and_variances() -> None:
-    radii = {"unit": [0.8, 0.9], "gain": []}
-    variances = {"unit": [0.01, 0.04], "gain": [0.02, None]}
+    radii: dict[str, list[float]] = {"unit": [0.8, 0.9], "gain": []}
+    variances: dict[str, list[float | None]] = {"unit": [0.01, 0.04], "gain": [0.02, None]}
     picture = figures.inspection(radii, [0.1, 0.2], variances, 0.1, None)
     assert_drawn(picture, "value")
     assert picture.data.quantity.tolist() == ["radius"] * 2 + ["output variance"] * 3
