@@ -242,6 +242,10 @@ def test_figures_say_what_they_show(found: Mapping[str, Survey]) -> None:
         assert picture.svg.startswith("<svg")
         assert picture.alt.endswith(".")
     assert "henon, 16 inputs; el_nino, 24 inputs" in made["sequences"].alt
+    pairs = figures.track_pairs(found).pictures
+    assert len(pairs) == len(found) * len(found["henon"].arms) * 2
+    clean = found["henon"].arms["output_variance"].clean.evidence
+    assert f"{clean.wins} favour" in pairs["henon", "output variance", "clean"].alt
     assert_drawn(made["sequences"], "step", "value")
     assert_drawn(made["forest"], "ratio", "low", "high")
     assert_drawn(made["predictions"], "predicted_variance", "observed_variance")

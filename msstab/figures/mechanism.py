@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 
-from msstab.agreements import Agreement
+from msstab import judgement
+from msstab.agreements import Agreement, agreement
 from msstab.control import Control
+from msstab.experiment import Experiment
+from msstab.explorer import Explorer
 from msstab.figures.axes import cycle, identity, plain_ticks
 from msstab.judgement import MechanismTest
 from msstab.svg import BLUE, GREY, INK, VERMILLION, Picture, style
@@ -53,6 +56,46 @@ _VARIANCES = [
     *("arm", "learning_rate", "strength", "seed", "judged"),
     *("predicted_variance", "observed_variance", "placebo_variance"),
 ]
+
+
+def variances_by_level(runs: Experiment) -> Explorer:
+    """Draw predicted against observed output variance, a figure for each noise level.
+
+    Of trained networks that learnt the track, and of untrained ones.
+    """
+    learnt, _ = judgement.learnt(runs)
+    untrained = runs.table[runs.table.role == "untrained"]
+    levels = runs.study.sigma_grid
+    return Explorer(
+        ("noise level",), {(f"{s:g}",): _variances_at(s, learnt, untrained) for s in levels}
+    )
+
+
+def _variances_at(level: float, learnt: pd.DataFrame, untrained: pd.DataFrame) -> Picture:
+    groups = {
+        "untrained": (untrained, GREY, "x"),
+        "trained, other arms": (learnt[learnt.arm != "baseline"], VERMILLION, "o"),
+        "trained, baseline": (learnt[learnt.arm == "baseline"], BLUE, "o"),
+    }
+    rows, said = [], []
+    with style():
+        figure, axes = plt.subplots()
+        for label, (own, colour, mark) in groups.items():
+            x, y = own[f"predicted_variance@{level:g}"], own[f"observed_variance@{level:g}"]
+            axes.loglog(x, y, mark, color=colour, ms=4, alpha=0.6, label=label)
+            drawn = own[["arm", "seed"]].assign(networks=label)
+            rows.append(drawn.assign(noise_level=level, predicted=x, observed=y))
+            said.append(f"{label} {agreement(x, y).log_rmse:.2f}")
+        identity(axes)
+        axes.set_xlabel("predicted output variance")
+        axes.set_ylabel("observed output variance")
+        figure.legend(loc="outside upper left", ncols=3)
+        return Picture(
+            figure,
+            f"Predicted against observed output variance under noise of {level:g}, on logarithmic "
+            f"axes. Log-rmse: {'; '.join(said)}.",
+            pd.concat(rows),
+        )
 
 
 def changes(test: MechanismTest) -> Picture:

@@ -9,8 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from msstab import by_track
+from msstab.explorer import Explorer
 from msstab.figures.across import draw_forest
 from msstab.figures.axes import identity
+from msstab.figures.comparison import paired
 from msstab.figures.training import drawn_sequences
 from msstab.surveys import Survey
 from msstab.svg import BLUE, PALETTE, VERMILLION, Picture, style
@@ -65,6 +67,19 @@ def track_forest(found: Mapping[str, Survey], arm: str, sesoi: float) -> Picture
         {titles[question]: own for question, own in p_values.items()},
         sesoi,
         lead,
+    )
+
+
+def track_pairs(found: Mapping[str, Survey]) -> Explorer:
+    """Draw every seed's pair of errors, a figure for each track, arm and error."""
+    return Explorer(
+        ("track", "arm", "error"),
+        {
+            (track, spoken(arm), title): paired(comparison, ("baseline", "with the arm"))
+            for track, survey in found.items()
+            for arm, own in survey.arms.items()
+            for title, comparison in (("clean", own.clean), ("under noise", own.noisy))
+        },
     )
 
 
