@@ -18,7 +18,7 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from msstab import checks, provenance, publishing
+from msstab import attachments, checks, provenance, publishing
 from msstab.chapters import Outcome, has_parameters, plain, run_chapter
 from msstab.publishing import BuildError
 from msstab.study import Study
@@ -83,7 +83,7 @@ def build(
         facts = {**provenance.manifest(study, profile_name, root), "pages": pages}
         _write_json(results / "build.json", provenance.page_values(facts, study))
         with _timed(timings, "chapters"):
-            narrate(study, chapters, book, jobs, variables)
+            narrate(study, chapters, book, jobs, variables, results / attachments.FOLDER)
         with _timed(timings, "pages"):
             html = _render(root, staging)
         _write_json(html / checks.MANIFEST, facts)
@@ -183,9 +183,17 @@ def run_parts(study: Study, chapters: list[Path], jobs: int, timings: dict[str, 
 
 
 def narrate(
-    study: Study, chapters: list[Path], book: Path, jobs: int, environment: dict[str, str]
+    study: Study,
+    chapters: list[Path],
+    book: Path,
+    jobs: int,
+    environment: dict[str, str],
+    files: Path | None = None,
 ) -> None:
-    """Run all chapters, several at a time; report every one that failed, not only the first."""
+    """Run all chapters, several at a time; report every one that failed, not only the first.
+
+    `files` as for `run_chapter`.
+    """
     from joblib.externals.loky import get_reusable_executor
 
     root = chapters[0].parents[1] if chapters else book
@@ -199,7 +207,9 @@ def narrate(
     executor = get_reusable_executor(max_workers=max(1, min(jobs, len(chapters))), env=environment)
     try:
         futures = [
-            executor.submit(run_chapter, path, book / "notebooks" / path.name, parameters, private)
+            executor.submit(
+                run_chapter, path, book / "notebooks" / path.name, parameters, private, files
+            )
             for path in chapters
         ]
         for future in as_completed(futures):

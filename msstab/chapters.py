@@ -10,6 +10,8 @@ from typing import Any
 
 import nbformat
 
+from msstab import attachments
+
 CELL_SECONDS = 1800  # a chapter only reads results, so a longer cell hangs
 PARAMETERS = "parameters"
 INJECTED = "injected-parameters"
@@ -26,12 +28,17 @@ class Outcome:
 
 
 def run_chapter(
-    source: Path, target: Path, parameters: Mapping[str, object], private: tuple[str, ...] = ()
+    source: Path,
+    target: Path,
+    parameters: Mapping[str, object],
+    private: tuple[str, ...] = (),
+    files: Path | None = None,
 ) -> Outcome:
     """Execute a notebook in its own folder and write the cleaned copy to `target`.
 
-    A failing cell is reported in the Outcome and leaves nothing at `target`. So does an output
-    that shows one of the `private` paths, which would publish where this machine keeps things.
+    What figures and tables offer goes into the folder `files`, if there is one. A failing cell is
+    reported in the Outcome and leaves nothing at `target`. So does an output that shows one of the
+    `private` paths, which would publish where this machine keeps things.
     """
     start = time.monotonic()
     warnings: list[str] = []
@@ -42,7 +49,10 @@ def run_chapter(
             notebook = nbformat.read(target, 4)
             warnings = [f"{source.name}, cell {n}: {text}" for n, text in _stderr(notebook)]
             error = _shown_path(notebook, private)
-            target.write_text(nbformat.writes(cleaned(notebook)) + "\n", encoding="utf-8")
+            copy = cleaned(notebook)
+            if files is not None:
+                attachments.attach(copy, source.stem, files)
+            target.write_text(nbformat.writes(copy) + "\n", encoding="utf-8")
     except Exception as problem:
         error = f"could not be run: {type(problem).__name__}: {_short(str(problem))}"
     if error:

@@ -71,13 +71,16 @@ def citation(root: Path) -> dict[str, str]:
 
 
 def page_values(facts: dict[str, Any], study: Study) -> dict[str, str]:
-    """Return the manifest as texts in Markdown, which pages use as substitutions."""
+    """Return the manifest as texts in Markdown, which pages use as substitutions.
+
+    When a book was built is the one thing in its pages that a second build changes.
+    """
     changed = changes(study, facts["profile"])
     listed = ", ".join(f"`{name} = {_plain(value)}`" for name, value in changed.items())
     return {
         "study_key": facts["study_key"],
         "versions": ", ".join(f"{name} {text}" for name, text in facts["versions"].items()),
-        "build_date": f"built {datetime.fromisoformat(facts['built']):%Y-%m-%d %H:%M} UTC",
+        "build_date": f"built {_time(facts['built'], '%Y-%m-%d %H:%M UTC')}",
         "how_to_cite": _how_to_cite(facts),
         "profile_line": f"profile `{facts['profile']}`" + (f" with {listed}" if listed else ""),
         "rerun_command": f"`{facts['command']}`",
@@ -99,13 +102,17 @@ def parameters_table(study: Study) -> str:
 
 def _how_to_cite(facts: dict[str, Any]) -> str:
     cited = facts["citation"]
-    day = datetime.fromisoformat(facts["built"])
     version = f"version {cited['version']}, " if "version" in cited else ""
-    run = f"{version}study `{facts['study_key']}`, built {day:%Y-%m-%d}"
+    run = f"{version}study `{facts['study_key']}`, built {_time(facts['built'], '%Y-%m-%d')}"
     if not cited:
         return run
     address = f" <{cited['url']}>" if "url" in cited else ""
     return f"{cited['authors']}: *{cited['title']}* ({run}).{address}"
+
+
+def _time(built: str, form: str) -> str:
+    """Return a time as an element of its own, which the search index passes over."""
+    return f'<time datetime="{built}">{datetime.fromisoformat(built).strftime(form)}</time>'
 
 
 def _person(author: dict[str, str]) -> str:

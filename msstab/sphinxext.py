@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ExtensionError
 
+from msstab.attachments import FOLDER
 from msstab.checks import KEY_META
 
 RESULTS = "_results"
@@ -99,7 +100,7 @@ def finish_page(
 
 
 def finish_site(app: Sphinx, error: Exception | None) -> None:
-    """Put MathJax and the machine-readable report into the site, and slim the theme."""
+    """Put MathJax, the machine-readable report and all files into the site; slim the theme."""
     if error is not None or app.builder.format != "html":
         return
     site = Path(app.outdir)
@@ -111,7 +112,12 @@ def finish_site(app: Sphinx, error: Exception | None) -> None:
     report = Path(app.srcdir, RESULTS, "bench_report.json")
     if report.is_file():
         shutil.copy(report, site)
+    files = Path(app.srcdir, RESULTS, FOLDER)
+    if files.is_dir():
+        shutil.copytree(files, site / FOLDER)
     (site / ".nojekyll").touch()
+    # A hash of all settings, the date among them, for builds that go on with a former one.
+    (site / ".buildinfo").unlink(missing_ok=True)
 
 
 def _texts(path: Path, content: object) -> dict[str, str]:
@@ -137,7 +143,8 @@ def _provenance(values: dict[str, str]) -> str:
     if "study_key" not in values:
         return ""
     parts = [f"Study <code>{html.escape(values['study_key'])}</code>"]
-    parts += [html.escape(values[name]) for name in ("versions", "build_date") if name in values]
+    parts += [html.escape(values["versions"])] if "versions" in values else []
+    parts += [values["build_date"]] if "build_date" in values else []  # holds an element
     parts.append(LICENCES)
     return f'<p class="msstab-provenance">{" · ".join(parts)}</p>'
 

@@ -7,10 +7,12 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import matplotlib
+import pandas as pd
 from cycler import cycler
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
@@ -80,24 +82,36 @@ def theme_svg(figure: Figure, alt: str) -> str:
     return _open_tag(svg, html.escape(" ".join(alt.split())))
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Picture:
     """A finished figure as a notebook shows it; making one closes the matplotlib figure.
 
-    The book takes the theme-aware SVG, programs that can't show it the PNG, and a terminal
-    the alt text. Raises ValueError if `alt` is empty.
+    The book takes the theme-aware SVG, programs that can't show it the PNG or the PDF, and a
+    terminal the alt text. `data` are the numbers that are drawn, a row for each mark, in the
+    figure's units and under names of their own. Raises ValueError if `alt` is empty.
     """
 
-    figure: InitVar[Figure]
+    figure: Figure
     alt: str
+    data: pd.DataFrame
     svg: str = field(init=False)
-    png: bytes = field(init=False)
 
-    def __post_init__(self, figure: Figure) -> None:
-        """Draw both forms at once, so that a Picture no longer depends on the figure."""
-        object.__setattr__(self, "svg", theme_svg(figure, self.alt))
-        object.__setattr__(self, "png", _png(figure))
-        plt.close(figure)
+    def __post_init__(self) -> None:
+        """Draw what the book shows, and let matplotlib forget the figure."""
+        object.__setattr__(self, "svg", theme_svg(self.figure, self.alt))
+        plt.close(self.figure)
+
+    @cached_property
+    def png(self) -> bytes:
+        """The figure for programs that show nothing else, on white."""
+        # White, because a program that shows the PNG has no way to recolour the black ink.
+        return _drawn(self.figure, "png", dpi=110, facecolor="white", metadata={"Software": None})
+
+    @cached_property
+    def pdf(self) -> bytes:
+        """The figure for a paper, on nothing, the same bytes every time."""
+        nothing = dict.fromkeys(("Creator", "Producer", "CreationDate"))
+        return _drawn(self.figure, "pdf", transparent=True, metadata=nothing)
 
     def __repr__(self) -> str:
         """Say what the figure shows."""
@@ -106,9 +120,17 @@ class Picture:
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {
             "text/html": f'<div class="msstab-figure">{self.svg}</div>',
+            "image/svg+xml": standalone(self),
+            "application/pdf": base64.b64encode(self.pdf).decode(),
             "image/png": base64.b64encode(self.png).decode(),
+            "text/csv": csv(self.data),
             "text/plain": repr(self),
         }
+
+
+def csv(frame: pd.DataFrame) -> str:
+    """Return a table as a file that every program reads."""
+    return str(frame.to_csv(index=False, lineterminator="\n"))
 
 
 def standalone(picture: Picture) -> str:
@@ -136,18 +158,11 @@ def _saved(figure: Figure) -> str:
     return re.sub(rf"(?:{noise})\s*", "", text, flags=re.DOTALL)
 
 
-def _png(figure: Figure) -> bytes:
+def _drawn(figure: Figure, kind: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
-    # White, because a program that shows the PNG has no way to recolour the black ink.
-    with style():
-        figure.savefig(
-            buffer,
-            format="png",
-            dpi=110,
-            facecolor="white",
-            bbox_inches="tight",
-            metadata={"Software": None},
-        )
+    # A font in a PDF stays text that can be searched and edited.
+    with style(), matplotlib.rc_context({"pdf.fonttype": 42}):
+        figure.savefig(buffer, format=kind, bbox_inches="tight", **options)
     return buffer.getvalue()
 
 

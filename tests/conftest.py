@@ -32,6 +32,8 @@ EFFECT = (
 )
 
 FIGURE = """\
+import pandas
+
 from msstab import svg
 from matplotlib import pyplot as plt
 
@@ -42,7 +44,8 @@ with svg.style():
     axes.axhline(2, color=svg.INK, linestyle="--")
     axes.set(xlabel=r"second-moment radius $\\rho(\\sigma)$", ylabel="test error", title="A title")
     axes.legend(ncols=2)
-svg.Picture(figure, alt="Five arms, each with one peak")"""
+data = pandas.DataFrame({"arm": range(5), "peak": range(1, 6)})
+svg.Picture(figure, "Five arms, each with one peak", data)"""
 TABLE = """\
 import pandas
 pandas.DataFrame({f"a rather long column {k}": [k / 7, k / 3] for k in range(9)}).round(3)"""

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import TINY
+from drawn import assert_drawn
 from outcomes import BASELINE, SHIFTS
 
 from msstab import by_track, experiment, figures, results, sentences_tracks, surveys, tables, trials
@@ -241,6 +242,14 @@ def test_figures_say_what_they_show(found: Mapping[str, Survey]) -> None:
         assert picture.svg.startswith("<svg")
         assert picture.alt.endswith(".")
     assert "henon, 16 inputs; el_nino, 24 inputs" in made["sequences"].alt
+    pairs = figures.track_pairs(found).pictures
+    assert len(pairs) == len(found) * len(found["henon"].arms) * 2
+    clean = found["henon"].arms["output_variance"].clean.evidence
+    assert f"{clean.wins} favour" in pairs["henon", "output variance", "clean"].alt
+    assert_drawn(made["sequences"], "step", "value")
+    assert_drawn(made["forest"], "ratio", "low", "high")
+    assert_drawn(made["predictions"], "predicted_variance", "observed_variance")
+    assert set(made["predictions"].data.track) == set(found)
     ratio = found["henon"].arms["output_variance"].noisy.evidence.ratios.ratio
     assert f"henon {ratio:.3g}" in made["forest"].alt.partition("under noise: ")[2]
     miss = by_track.prediction(found["el_nino"]).log_rmse

@@ -224,6 +224,7 @@ def test_no_studies_are_refused() -> None:
 
 def test_the_figure_is_drawn_alike_twice_and_says_what_it_shows(small: pd.DataFrame) -> None:
     first, again = figures.calibration(small), figures.calibration(small)
+    pd.testing.assert_frame_equal(first.data, small)
     assert first.svg == again.svg
     covered = 100 * small[small.quantity == "covered"].rate
     assert f"intervals that cover, {covered.min():.1f}% to {covered.max():.1f}%" in first.alt

@@ -32,6 +32,22 @@ def test_two_runs_give_the_same_bytes(tmp_path: Path) -> None:
     assert b"papermill" not in copies[0]
 
 
+def test_files_are_written_for_a_book_only(tmp_path: Path) -> None:
+    table = (
+        "import pandas\nfrom msstab import tables\ntables.show(pandas.DataFrame({'a': [1]}), 'A.')"
+    )
+    source = tmp_path / "notebooks" / "02_x.ipynb"
+    write_notebook(source, [PARAMETERS, code(table)])
+    copies = [tmp_path / "alone.ipynb", tmp_path / "book.ipynb"]
+    for copy, files in zip(copies, (None, tmp_path / "downloads"), strict=True):
+        assert run_chapter(source, copy, {}, files=files).error == ""
+    alone, in_book = (nbformat.read(copy, 4).cells[-1].outputs[0].data for copy in copies)
+    assert alone["text/csv"] == "a\n1\n"
+    assert "msstab-files" not in alone["text/html"]
+    assert "downloads/02_x/cell-1.csv" in in_book["text/html"]
+    assert (tmp_path / "downloads" / "02_x" / "cell-1.csv").read_text() == "a\n1\n"
+
+
 def test_warnings_are_told_apart_from_the_page(tmp_path: Path) -> None:
     cells = [PARAMETERS, code("import warnings\nwarnings.warn('mind the gap')\n'result'")]
     outcome, target = run(tmp_path, cells)

@@ -65,6 +65,16 @@ def test_check_of_a_broken_book_exits_1_with_each_problem(shelf: tuple[Path, Pat
     assert json.loads(result.stdout)["problems"] == ["index.html: <a> gone.html leads nowhere"]
 
 
+def test_check_tells_a_second_build_from_another_book(shelf: tuple[Path, Path]) -> None:
+    first, second = shelf
+    same = run("check", first, "--same-as", write_book(first.parent / "again", KEY, None))
+    assert same.exit_code == 1  # its report is another one
+    assert same.stdout.startswith("bench_report.json differs: ")
+    assert run("check", first, "--same-as", first).exit_code == 0
+    assert "index.html differs: " in run("check", first, "--same-as", second).stdout
+    assert refused(run("check", first, "--same-as", first.parent), "holds no book")
+
+
 def test_check_of_anything_else_exits_2(tmp_path: Path) -> None:
     for options in ([], ["--json"]):
         assert refused(run("check", tmp_path, *options), "holds no book of msstab")

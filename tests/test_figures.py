@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from drawn import assert_drawn
 
 from msstab import agreements, figures, frontiers, judgement, results, trials
 from msstab.results import Results
 from msstab.svg import Picture
+from msstab.verdict import TREE
 
 
 def drawn(name: str, found: Results) -> Picture:
@@ -56,20 +58,50 @@ def drawn(name: str, found: Results) -> Picture:
             return figures.effects([found.clean, found.noisy], 0.05)
 
 
-NAMES = (
-    *(
-        "sequences",
-        "driven sequences",
-        "learning_curves",
-        "tuning_curves",
-        "hinge_activity",
-        "paired",
-    ),
-    *("tuning_panels", "frontiers", "levels"),
-    *("changes", "operator_control", "breakdown"),
-    *("forced_variance", "signature", "effects"),
-    *("budget_curves", "power_curve", "forest", "performance_profile", "decision_tree"),
-)
+VARIANCES = ("predicted_variance", "observed_variance", "placebo_variance")
+DRAWN: dict[str, tuple[str, ...]] = {
+    "sequences": ("step", "value"),
+    "driven sequences": ("step", "value"),
+    "learning_curves": ("epoch", "training_error"),
+    "tuning_curves": ("learning_rate", "validation_mse"),
+    "hinge_activity": ("epoch", "active_percent"),
+    "paired": ("baseline", "penalised", "change"),
+    "tuning_panels": ("learning_rate", "validation_mse"),
+    "frontiers": ("clean", "clean_low", "clean_high", "noisy", "noisy_low", "noisy_high"),
+    "levels": ("noise_level", "change_percent", "low", "high"),
+    "changes": ("predicted", "observed", "placebo"),
+    "operator_control": ("gains", "predicted", "simulated", "without_noise"),
+    "breakdown": ("noise_level", "log_rmse"),
+    "signature": ("proxy_radius", "power_ratio"),
+    "effects": ("change_percent", "low", "high"),
+    "budget_curves": ("configurations", "expected_error"),
+    "power_curve": ("pairs", "power"),
+    "forest": ("ratio", "low", "high"),
+    "performance_profile": ("factor", "baseline"),
+}
+"""Each figure, and the columns of its data that are coordinates in it."""
+
+NAMES = (*DRAWN, "forced_variance", "decision_tree")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_numbers_beside_a_figure_are_those_it_shows(name: str, tiny_results: Results) -> None:
+    assert_drawn(drawn(name, tiny_results), *DRAWN[name])
+
+
+def test_predicted_variances_come_with_the_networks_they_are_of(tiny_results: Results) -> None:
+    data = drawn("forced_variance", tiny_results).data
+    judged = tiny_results.mechanism.networks
+    assert data.judged.sum() == len(judged)
+    assert len(data) == len(judged) + len(tiny_results.mechanism.others)
+    assert data[data.judged][list(VARIANCES)].equals(judged[list(VARIANCES)])
+
+
+def test_the_trees_data_are_its_questions_and_the_way_taken(tiny_results: Results) -> None:
+    data = drawn("decision_tree", tiny_results).data
+    assert data.question.tolist() == [branch.question for branch in TREE[:-1]]
+    asked = data[data.answer != ""]
+    assert asked.answer.tolist() == ["no"] * (len(asked) - 1) + [asked.answer.iloc[-1]]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -112,3 +144,12 @@ def test_the_signature_figure_gives_the_range_of_observed_ratios(tiny_results: R
 def test_a_breakdown_of_too_few_networks_is_drawn_without_curves() -> None:
     nothing = {"trained": {s: agreements.agreement([1.0], [1.0]) for s in (0.1, 0.2)}}
     assert "trained nan at 0.1" in figures.breakdown(nothing, 0.1).alt
+
+
+def test_an_inspections_data_are_its_radii_and_variances() -> None:
+    radii: dict[str, list[float]] = {"unit": [0.8, 0.9], "gain": []}
+    variances: dict[str, list[float | None]] = {"unit": [0.01, 0.04], "gain": [0.02, None]}
+    picture = figures.inspection(radii, [0.1, 0.2], variances, 0.1, None)
+    assert_drawn(picture, "value")
+    assert picture.data.quantity.tolist() == ["radius"] * 2 + ["output variance"] * 3
+    assert picture.data.noise_level.tolist() == [0.1, 0.1, 0.1, 0.2, 0.1]

@@ -7,6 +7,7 @@ import plain
 import pytest
 import torch
 from conftest import TINY
+from drawn import assert_drawn
 
 from msstab import (
     evaluation,
@@ -254,9 +255,13 @@ def test_an_error_is_starred_where_it_differs_and_bits_are_shown_with_their_ends
 
 def test_figures_say_in_words_what_they_show(found: Quantised) -> None:
     ratio = quantised.fits(found, "random")["states", "channel", 3].ratio
-    alt = figures.rounding_predictions(found).alt
+    picture = figures.rounding_predictions(found)
+    assert_drawn(picture, "predicted_random", "random")
+    alt = picture.alt
     assert f"states at 3 bits per channel {ratio:.2f}" in alt
     rows = quantised.errors(found, "clean error")
-    alt = figures.rounded_errors(found, "clean error").alt
+    picture = figures.rounded_errors(found, "clean error")
+    assert_drawn(picture, "bits", "error", "clean")
+    alt = picture.alt
     first = rows[(rows.arm == "baseline") & (rows.rounded == "weights") & (rows.bits == 3)]
     assert f"weights per tensor, baseline: {first.error.iloc[0]:.2g} at 3" in alt

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import TINY
+from drawn import assert_drawn
 from scipy.stats import wasserstein_distance
 from test_rollouts import one_by_one
 
@@ -394,14 +395,20 @@ def test_the_other_tracks_are_read_one_by_one(found: FreeRuns) -> None:
 
 
 @pytest.mark.parametrize(
-    "draw",
-    [figures.error_growth, figures.free_trajectories, figures.attractors, figures.growth],
-    ids=lambda draw: str(draw.__name__),
+    ("draw", "columns"),
+    [
+        (figures.error_growth, ("step", "error", "low", "high")),
+        (figures.free_trajectories, ("step", "truth", "baseline", "spectral_proxy")),
+        (figures.attractors, ("distance",)),
+        (figures.growth, ("predicted", "observed", "placebo")),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_figures_are_drawn_alike_twice_and_say_what_they_show(
-    draw: Callable[[FreeRuns], Picture], found: FreeRuns
+    draw: Callable[[FreeRuns], Picture], columns: tuple[str, ...], found: FreeRuns
 ) -> None:
     first, again = draw(found), draw(found)
+    assert_drawn(first, *columns)
     assert first.svg == again.svg
     assert len(first.alt) > 40
     assert first.alt.endswith(".")

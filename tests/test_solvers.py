@@ -116,6 +116,7 @@ def test_the_random_steps_depend_on_size_and_seed_alone() -> None:
 
 def test_the_figure_is_drawn_alike_twice_and_says_errors_and_times(frame: pd.DataFrame) -> None:
     first, again = figures.solvers(frame), figures.solvers(frame)
+    pd.testing.assert_frame_equal(first.data, frame)
     assert first.svg == again.svg
     norm = rows(frame, "spectral norm").relative_error
     assert f"spectral norm {norm.min():.1g} to {norm.max():.1g}" in first.alt

@@ -1,9 +1,11 @@
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
@@ -11,6 +13,9 @@ from matplotlib.figure import Figure
 from msstab import svg
 
 DARK_PAGES = ("#121212", "#14181e")  # of sphinx-book-theme and of the theme it is based on
+
+
+DOTS = pd.DataFrame({"x": [0.0, 1.0], "y": [0.1, 1 / 3]})
 
 
 def draw(height: float = 1.0) -> Figure:
@@ -42,14 +47,17 @@ def contrast(a: str, b: str) -> float:
 
 def test_the_same_figure_gives_the_same_bytes_in_another_process() -> None:
     program = (
-        "import sys; sys.path.insert(0, 'tests'); import test_svg; from msstab import svg; "
-        "sys.stdout.write(svg.theme_svg(test_svg.draw(), 'alt'))"
+        "import sys; sys.path.insert(0, 'tests'); from test_svg import DOTS, draw; "
+        "from msstab import svg; sys.stdout.write(repr(svg.Picture(draw(), 'alt', DOTS)"
+        "._repr_mimebundle_()))"
     )
     root = Path(__file__).parents[1]
+    other = os.environ | {"PYTHONHASHSEED": "7", "SOURCE_DATE_EPOCH": "86400"}
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=root
-    )
-    assert done.stdout == svg.theme_svg(draw(), "alt")
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, check=True, cwd=root, env=other,
+    )  # fmt: skip
+    assert done.stdout == repr(svg.Picture(draw(), "alt", DOTS)._repr_mimebundle_())
 
 
 def test_the_users_own_settings_do_not_change_a_figure() -> None:
@@ -121,16 +129,19 @@ def test_each_colour_is_readable_on_light_and_dark_pages(colour: str) -> None:
 
 def test_a_picture_offers_svg_png_and_text_and_closes_its_figure() -> None:
     figure = draw()
-    picture = svg.Picture(figure, "Two dots")
+    picture = svg.Picture(figure, "Two dots", DOTS)
     bundle = picture._repr_mimebundle_()
-    assert set(bundle) == {"text/html", "image/png", "text/plain"}
+    files = {"image/svg+xml", "application/pdf", "text/csv"}
+    assert set(bundle) == {"text/html", "image/png", "text/plain"} | files
     assert picture.svg in bundle["text/html"]
     assert bundle["text/plain"] == "Picture: Two dots"
+    assert bundle["text/csv"] == "x,y\n0.0,0.1\n1.0,0.3333333333333333\n"
     assert picture.png.startswith(b"\x89PNG")
+    assert picture.pdf.startswith(b"%PDF")
     assert not plt.fignum_exists(figure.number)
 
 
 def test_a_picture_can_not_be_changed() -> None:
-    picture = svg.Picture(draw(), "Two dots")
+    picture = svg.Picture(draw(), "Two dots", DOTS)
     with pytest.raises(AttributeError):
         picture.alt = "other"  # type: ignore[misc]

@@ -1,5 +1,6 @@
 import pandas as pd
 import pytest
+from drawn import assert_drawn
 from structured_outcomes import ARMS, FACTORS, PAIRS, made
 from test_sizes import tiny, with_effects
 
@@ -23,14 +24,21 @@ def of_structures(name: str) -> Picture:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "columns"),
     [
-        *("structure_harm", "structure_predictions", "structure_benefits"),
-        *("structure_transfer", "frozen_errors"),
+        ("structure_harm", ("ratio", "low", "high")),
+        ("structure_predictions", ("predicted", "observed", "placebo")),
+        ("structure_benefits", ("ratio", "low", "high")),
+        ("structure_transfer", ()),
+        ("frozen_errors", ("predicted", "observed", "white")),
     ],
 )
-def test_a_figure_of_structures_names_them_in_its_alt_text(name: str) -> None:
+def test_a_figure_of_structures_names_them_in_its_alt_text(
+    name: str, columns: tuple[str, ...]
+) -> None:
     picture = of_structures(name)
+    if columns:
+        assert_drawn(picture, *columns)
     assert picture.svg.startswith("<svg")
     expected = ["weight, frozen"] if name == "frozen_errors" else ["unit", "gain", "weight"]
     assert all(structure in picture.alt for structure in expected)
@@ -46,6 +54,8 @@ def test_the_figures_say_what_the_effects_are() -> None:
         f"output variance trained for gain, tested under weight: {transfer.percent[0]:+.0f}%"
         in of_structures("structure_transfer").alt
     )
+    data = of_structures("structure_transfer").data.set_index(["arm", "trained", "tested"])
+    assert data.loc[("output_variance", "gain", "weight"), "ratio"] == transfer.ratio
 
 
 def test_an_arm_that_changes_nothing_is_not_marked() -> None:
@@ -114,11 +124,14 @@ def test_the_figures_of_sizes_say_what_they_show(tiny: Sizes) -> None:
     drawn = figures.effects_by_size(made_up)
     r = sizes.comparisons(made_up, "spectral_proxy", "clean")["rnn", 64].evidence.ratios
     assert f"{r.ratio:.2f} at 64" in drawn.alt
+    assert_drawn(drawn, "ratio", "low", "high")
     theory = figures.theory_by_size(sizes.mechanism(tiny))
     assert "GRU, spectral proxy, radius of L" in theory.alt
+    assert_drawn(theory, "size", "radius", "predicted_variance")
     agreement = figures.agreement_by_size(tiny, rules.LARGEST_LOG_RMSE)
     real = sizes.predictions(tiny)["gru", 4]["predicted"]
     assert f"{real.log_rmse:.2f} at 4" in agreement.alt
+    assert_drawn(agreement, "hidden_units", "predicted_log_rmse", "placebo_log_rmse")
 
 
 def test_the_plan_is_shown_for_every_size(tiny: Sizes) -> None:

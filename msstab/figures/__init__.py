@@ -11,6 +11,7 @@ from msstab.figures.mechanism import (
     forced_variance,
     operator_control,
     signature,
+    variances_by_level,
 )
 from msstab.figures.planning import power_curve
 from msstab.figures.quantisation import rounded_errors, rounding_predictions
@@ -24,7 +25,7 @@ from msstab.figures.structures import (
     structure_predictions,
     structure_transfer,
 )
-from msstab.figures.tracks import track_forest, track_predictions, track_sequences
+from msstab.figures.tracks import track_forest, track_pairs, track_predictions, track_sequences
 from msstab.figures.training import (
     budget_curves,
     hinge_activity,
@@ -70,8 +71,10 @@ __all__ = [
     "structure_transfer",
     "theory_by_size",
     "track_forest",
+    "track_pairs",
     "track_predictions",
     "track_sequences",
     "tuning_curves",
     "tuning_panels",
+    "variances_by_level",
 ]

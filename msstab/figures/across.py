@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
@@ -75,7 +76,14 @@ def draw_forest(
             columns[0].get_yticklabels()[order.index(judged)].set_fontweight("bold")
         columns[0].set_ylim(len(order) - 0.5, -0.5)
         figure.supxlabel("error relative to the baseline's", fontsize=11)
-        return Picture(figure, f"{lead} {'. '.join(said)}.")
+        rows = [
+            {"error": title, "row": name, "ratio": c.evidence.ratios.ratio}
+            | c.evidence.ratios.interval._asdict()
+            | {"adjusted_p": adjusted[title][name]}
+            for title, compared in questions.items()
+            for name, c in compared.items()
+        ]
+        return Picture(figure, f"{lead} {'. '.join(said)}.", pd.DataFrame(rows))
 
 
 def _draw_ratios(
@@ -144,4 +152,5 @@ def performance_profile(errors: Mapping[str, ArrayLike]) -> Picture:
             figure,
             f"Share of {table.shape[1]} networks whose error is within a factor of the lowest "
             f"among all arms on the same seed, by arm: {said}.",
+            pd.DataFrame({"factor": factors, **by_arm}),
         )

@@ -53,6 +53,7 @@ def calibration(frame: pd.DataFrame, alpha: float = 0.05) -> Picture:
             f"Rates in {frame.studies.min()} simulated studies of each kind, lowest to highest "
             f"over procedures, numbers of pairs and families of errors ({', '.join(families)}): "
             f"{said}.{control}",
+            frame,
         )
 
 

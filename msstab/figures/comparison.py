@@ -18,7 +18,7 @@ def paired(comparison: Comparison, labels: tuple[str, str] = ("baseline", "penal
     """Draw every seed's pair of errors, and beside it their changes with mean and interval.
 
     The changes are on the scale that decides: ratios, on a logarithmic axis, or differences in
-    percent of the baseline's mean error.
+    percent of the baseline's mean error. In the data, the row without a pair is of the means.
     """
     e, judged = comparison.evidence, comparison.evidence.judged
     wins = comparison.idea < comparison.baseline
@@ -54,12 +54,17 @@ def paired(comparison: Comparison, labels: tuple[str, str] = ("baseline", "penal
         right.set_xticks([])
         right.set_xlim(-0.6, 0.6)
         low_text, high_text = (judged.written(end, "+", 1) for end in judged.interval)
+        pairs = {labels[0]: comparison.baseline, labels[1]: comparison.idea, "change": changes}
+        means = {labels[0]: e.mean_baseline, labels[1]: e.mean_idea, "change": mean}
+        ends = pd.DataFrame([means | {"low": low, "high": high}])
+        data = pd.concat([pd.DataFrame(pairs).rename_axis("pair").reset_index(), ends])
         return Picture(
             figure,
             f"{comparison.title} of {e.n} pairs: {e.wins} favour the {labels[1]} network. Mean "
             f"change {judged.written(judged.effect, '+', 1)}, {100 * (1 - e.alpha):g}% interval "
             f"{low_text} to {high_text}; the grey band is plus or minus "
             f"{judged.written(judged.margin)}.",
+            data.astype({"pair": "Int64"}),
         )
 
 
@@ -107,6 +112,7 @@ def frontiers(frame: pd.DataFrame, sigma: float) -> Picture:
             figure,
             "Error under noise against clean error, both relative to the baseline, as each arm's "
             f"strength grows. Lowest error under noise: {said}.",
+            frame,
         )
 
 
@@ -135,7 +141,19 @@ def levels(compared: Mapping[str, Mapping[float, Comparison]]) -> Picture:
             f"{sigmas[-1]:g}"
             for arm, (sigmas, values) in curves.items()
         )
-        return Picture(figure, f"Change of the error under noise against its level: {said}.")
+        rows = [
+            {"arm": arm, "noise_level": at} | dict(zip(_PERCENT, own, strict=True))
+            for arm, (sigmas, values) in curves.items()
+            for at, own in zip(sigmas, values, strict=True)
+        ]
+        return Picture(
+            figure,
+            f"Change of the error under noise against its level: {said}.",
+            pd.DataFrame(rows),
+        )
+
+
+_PERCENT = ("change_percent", "low", "high")
 
 
 def _effect(e: PairedEvidence) -> list[float]:
@@ -165,4 +183,12 @@ def effects(comparisons: Sequence[Comparison], sesoi: float) -> Picture:
         limit = max(abs(bound) for bound in axes.get_xlim())
         axes.set_xlim(-limit, limit)
         axes.set_xlabel("change with the penalty (% of baseline error)")
-        return Picture(figure, "Effect of the penalty with its interval. " + "; ".join(said) + ".")
+        rows = [
+            {"error": c.title} | dict(zip(_PERCENT, _effect(c.evidence), strict=True))
+            for c in comparisons
+        ]
+        return Picture(
+            figure,
+            "Effect of the penalty with its interval. " + "; ".join(said) + ".",
+            pd.DataFrame(rows),
+        )

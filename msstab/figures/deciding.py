@@ -2,6 +2,7 @@
 
 import textwrap
 
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
@@ -30,14 +31,14 @@ def decision_tree(judged: Judged | None = None) -> Picture:
         axes.set_xlim(0, _WIDTH + 0.05)
         axes.set_ylim(_STEP * last + 0.5, -0.45)
         axes.set_axis_off()
-        said = []
+        said, rows = [], []
         for row, branch in enumerate(questions):
             y, asked = _STEP * row, row <= taken
             lines = textwrap.wrap(branch.question, 32)
-            answer = ""
+            reading, answer = "", ""
             if judged is not None and asked:
-                answer = f" ({branch.reading(judged)}: {'yes' if row == taken else 'no'})"
-                lines.append(branch.reading(judged))
+                reading, answer = branch.reading(judged), "yes" if row == taken else "no"
+                lines.append(reading)
             _box(axes, _QUESTION, y, "\n".join(lines), asked)
             _box(axes, _OUTCOME, y, branch.outcome.value, row == taken)
             edges = (sum(_QUESTION), y), (_OUTCOME[0], y)
@@ -45,12 +46,15 @@ def decision_tree(judged: Judged | None = None) -> Picture:
             middle = _QUESTION[0] + 0.5
             below = (middle, y + _STEP - _HEIGHT / 2)
             _arrow(axes, (middle, y + _HEIGHT / 2), below, "no", asked and row != taken)
-            said.append(f"{branch.question}{answer} If yes, {branch.outcome.value}.")
+            shown = f" ({reading}: {answer})" if reading else ""
+            said.append(f"{branch.question}{shown} If yes, {branch.outcome.value}.")
+            rows.append((branch.question, reading, answer, branch.outcome.value))
         _box(axes, (_QUESTION[0], 1.15), _STEP * last, TREE[-1].outcome.value, taken == last)
         lead = "The decision tree, the first yes ending it."
         end = f"Else {TREE[-1].outcome.value}."
         path = "" if judged is None else f" Here: {TREE[taken].outcome.value}."
-        return Picture(figure, f"{lead} {' '.join(said)} {end}{path}")
+        data = pd.DataFrame(rows, columns=["question", "reading", "answer", "outcome_if_yes"])
+        return Picture(figure, f"{lead} {' '.join(said)} {end}{path}", data)
 
 
 def _box(axes: Axes, place: tuple[float, float], y: float, text: str, taken: bool) -> None:

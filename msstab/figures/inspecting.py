@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
@@ -31,7 +32,24 @@ def inspection(
         said = _draw_radii(upper, radii, sigma)
         said += _draw_variances(lower, levels, variances, clean_error)
         figure.legend(loc="outside lower center", ncols=3)
-        return Picture(figure, said)
+        return Picture(figure, said, _data(radii, levels, variances, sigma))
+
+
+def _data(
+    radii: Mapping[str, Sequence[float]],
+    levels: Sequence[float],
+    variances: Mapping[str, Sequence[float | None]],
+    sigma: float,
+) -> pd.DataFrame:
+    """Return a row for each radius and each predicted variance."""
+    rows = [("radius", name, sigma, value) for name, own in radii.items() for value in own]
+    rows += [
+        ("output variance", name, level, value)
+        for name, own in variances.items()
+        for level, value in zip(levels, own, strict=True)
+        if value is not None
+    ]
+    return pd.DataFrame(rows, columns=["quantity", "structure", "noise_level", "value"])
 
 
 def _draw_radii(axes: Axes, radii: Mapping[str, Sequence[float]], sigma: float) -> str:

@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 
-from msstab.agreements import Agreement
+from msstab import judgement
+from msstab.agreements import Agreement, agreement
 from msstab.control import Control
+from msstab.experiment import Experiment
+from msstab.explorer import Explorer
 from msstab.figures.axes import cycle, identity, plain_ticks
 from msstab.judgement import MechanismTest
 from msstab.svg import BLUE, GREY, INK, VERMILLION, Picture, style
@@ -45,6 +48,53 @@ def forced_variance(test: MechanismTest) -> Picture:
             f"Predicted against observed output variance of {p.n} networks on logarithmic axes. "
             f"With each network's own Jacobians the points lie on the diagonal (log-rmse "
             f"{p.log_rmse:.2f}); with another's they scatter (log-rmse {q.log_rmse:.2f}).",
+            pd.concat([rows.assign(judged=True), test.others.assign(judged=False)])[_VARIANCES],
+        )
+
+
+_VARIANCES = [
+    *("arm", "learning_rate", "strength", "seed", "judged"),
+    *("predicted_variance", "observed_variance", "placebo_variance"),
+]
+
+
+def variances_by_level(runs: Experiment) -> Explorer:
+    """Draw predicted against observed output variance, a figure for each noise level.
+
+    Of trained networks that learnt the track, and of untrained ones.
+    """
+    learnt, _ = judgement.learnt(runs)
+    untrained = runs.table[runs.table.role == "untrained"]
+    levels = runs.study.sigma_grid
+    return Explorer(
+        ("noise level",), {(f"{s:g}",): _variances_at(s, learnt, untrained) for s in levels}
+    )
+
+
+def _variances_at(level: float, learnt: pd.DataFrame, untrained: pd.DataFrame) -> Picture:
+    groups = {
+        "untrained": (untrained, GREY, "x"),
+        "trained, other arms": (learnt[learnt.arm != "baseline"], VERMILLION, "o"),
+        "trained, baseline": (learnt[learnt.arm == "baseline"], BLUE, "o"),
+    }
+    rows, said = [], []
+    with style():
+        figure, axes = plt.subplots()
+        for label, (own, colour, mark) in groups.items():
+            x, y = own[f"predicted_variance@{level:g}"], own[f"observed_variance@{level:g}"]
+            axes.loglog(x, y, mark, color=colour, ms=4, alpha=0.6, label=label)
+            drawn = own[["arm", "seed"]].assign(networks=label)
+            rows.append(drawn.assign(noise_level=level, predicted=x, observed=y))
+            said.append(f"{label} {agreement(x, y).log_rmse:.2f}")
+        identity(axes)
+        axes.set_xlabel("predicted output variance")
+        axes.set_ylabel("observed output variance")
+        figure.legend(loc="outside upper left", ncols=3)
+        return Picture(
+            figure,
+            f"Predicted against observed output variance under noise of {level:g}, on logarithmic "
+            f"axes. Log-rmse: {'; '.join(said)}.",
+            pd.concat(rows),
         )
 
 
@@ -68,6 +118,7 @@ def changes(test: MechanismTest) -> Picture:
             figure,
             f"Predicted against observed change of the output variance of {real.size} networks "
             f"against their baselines, on logarithmic axes: {test.findings['R2'].figures}.",
+            pd.DataFrame({"predicted": real, "observed": observed, "placebo": placebo}),
         )
 
 
@@ -91,6 +142,7 @@ def operator_control(made: Control) -> Picture:
             f"Growth from {made.simulated.min():+.3f} to {made.simulated.max():+.3f} a step "
             f"crosses the stability boundary; the prediction errs by at most {worst:.4f}, that "
             f"without noise by {np.abs(made.without_noise - made.simulated).max():.3f}.",
+            pd.DataFrame(made._asdict()),
         )
 
 
@@ -114,7 +166,16 @@ def breakdown(found: Mapping[str, Mapping[float, Agreement]], limit: float) -> P
             f"{name} " + ", ".join(f"{a.log_rmse:.2f} at {s:g}" for s, a in by_level.items())
             for name, by_level in found.items()
         )
-        return Picture(figure, f"Error of the predicted output variance by noise level: {said}.")
+        rows = [
+            {"networks": name, "noise_level": s, "log_rmse": a.log_rmse}
+            for name, by_level in found.items()
+            for s, a in by_level.items()
+        ]
+        return Picture(
+            figure,
+            f"Error of the predicted output variance by noise level: {said}.",
+            pd.DataFrame(rows),
+        )
 
 
 def signature(table: pd.DataFrame) -> Picture:
@@ -144,4 +205,5 @@ def signature(table: pd.DataFrame) -> Picture:
             figure,
             f"Observed step-to-step ratios stay between {low:.3f} and {high:.3f} whatever the "
             f"prediction, which ranges from {first:.2f} to {last:.2f}.",
+            shown[["role", "arm", "seed", "proxy_radius", "power_ratio"]],
         )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.ticker import PercentFormatter
 
@@ -36,10 +37,12 @@ def power_curve(
     achieved = power(log_margin(sesoi), sd, n_achieved, alpha)
     most = 4 * max(n_planned, n_achieved)
     pairs = np.unique(np.geomspace(FEWEST_PAIRS, most, 60).round().astype(int))
+    rows = [("plan", sesoi, n_planned, planned), ("achieved", sesoi, n_achieved, achieved)]
     with style():
         figure, axes = plt.subplots()
         for share in sorted({*effects, sesoi}):
             curve = np.array([power(log_margin(share), sd, int(n), alpha) for n in pairs])
+            rows += [("curve", share, n, own) for n, own in zip(pairs, curve, strict=True)]
             own = share == sesoi
             colour = BLUE if own else GREY
             axes.plot(pairs, curve, "-", color=colour, lw=3 if own else 1.5, zorder=2 + own)
@@ -74,4 +77,5 @@ def power_curve(
             f"standard deviation of the log ratios of {sd:.2g}. For an effect of "
             f"{100 * sesoi:.3g}%, {n_planned} planned pairs were to give {planned:.0%}, and "
             f"{n_achieved} gave {achieved:.0%}; with these, for effects of {others or 'no other'}.",
+            pd.DataFrame(rows, columns=["kind", "effect", "pairs", "power"]),
         )

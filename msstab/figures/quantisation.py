@@ -37,6 +37,7 @@ def rounding_predictions(found: Quantised) -> Picture:
             figure,
             "Predicted against measured mean squared deviation of the output by rounding at "
             f"random, on logarithmic axes. Mean of measured over predicted: {said}.",
+            rows,
         )
 
 
@@ -68,4 +69,5 @@ def rounded_errors(found: Quantised, tuned_for: str) -> Picture:
             figure,
             "Test error against bits, geometric mean over the seeds, of networks tuned for "
             f"{tuned_for}; dotted lines without rounding. {'; '.join(said)}.",
+            rows,
         )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ def error_growth(found: FreeRuns) -> Picture:
     with style():
         figure, columns = panels(list(titles.values()), columns=2)
         figure.set_figheight(3.3)
-        said = []
+        said, curves = [], []
         for axes, (noisy, title) in zip(columns, titles.items(), strict=True):
             axes.axhline(SATURATION, color=GREY, lw=1, ls="--")
             axes.axhline(THRESHOLD, color=GREY, lw=1, ls=":")
@@ -48,6 +49,8 @@ def error_growth(found: FreeRuns) -> Picture:
                 low, high = np.exp(np.transpose(bounds))
                 axes.fill_between(drawn, low, high, color=colour, alpha=0.2, lw=0)
                 mean = np.exp(logs.mean(axis=0))
+                curve = {"step": drawn, "error": mean, "low": low, "high": high}
+                curves.append(pd.DataFrame({"run": title, "arm": arm, **curve}))
                 label = spoken(arm) if not noisy else None
                 axes.plot(drawn, mean, color=colour, label=label)
                 said.append(f"{spoken(arm)} {title} from {mean[0]:.2g} to {mean[-1]:.2g}")
@@ -61,6 +64,7 @@ def error_growth(found: FreeRuns) -> Picture:
             figure,
             f"Normalised error of free runs by step, up to {found.longest} steps, on logarithmic "
             f"axes: {'; '.join(said)}. Independent trajectories differ by {SATURATION:.2f}.",
+            pd.concat(curves),
         )
 
 
@@ -72,7 +76,7 @@ def free_trajectories(found: FreeRuns, seed: int = 0) -> Picture:
     length = sorted(found.lengths.values())[len(found.lengths) // 2]
     times = np.arange(1, length + 1)
     networks = {arm: found.of(arm)[seed] for arm in found.arms}
-    runs = len(networks[found.arms[0]]["truth"])
+    runs, curves = len(networks[found.arms[0]]["truth"]), []
     with style():
         figure, grid = plt.subplots(
             runs, 1, sharex=True, sharey=True, squeeze=False, figsize=(5.4, 0.8 + 1.2 * runs)
@@ -80,9 +84,12 @@ def free_trajectories(found: FreeRuns, seed: int = 0) -> Picture:
         for run, axes in enumerate(grid[:, 0]):
             truth = networks[found.arms[0]]["truth"][run, :length, 0]
             axes.plot(times, truth, color=INK, lw=1.2, label="truth" if not run else None)
+            curve = {"run": run, "step": times, "truth": truth}
             for (arm, own), colour in zip(networks.items(), cycle(len(networks)), strict=True):
                 label = spoken(arm) if not run else None
-                axes.plot(times, own["outputs"][run, :length, 0], color=colour, lw=1, label=label)
+                curve[arm] = own["outputs"][run, :length, 0]
+                axes.plot(times, curve[arm], color=colour, lw=1, label=label)
+            curves.append(pd.DataFrame(curve))
         grid[-1, 0].set_xlabel("steps after the window")
         figure.supylabel("signal, in standard deviations", fontsize=11)
         figure.legend(loc="outside upper left", ncols=min(3, len(networks) + 1))
@@ -94,6 +101,7 @@ def free_trajectories(found: FreeRuns, seed: int = 0) -> Picture:
             figure,
             f"{runs} true trajectories of {length} steps and the free runs of one network of each "
             f"arm, which first err by {THRESHOLD:g} at steps: {first}.",
+            pd.concat(curves),
         )
 
 
@@ -108,9 +116,11 @@ def attractors(found: FreeRuns) -> Picture:
     names = [*map(spoken, by_arm), "true trajectories"]
     with style():
         figure, grid = plt.subplots(1, 2, sharey=True, figsize=(5.4, 1.1 + 0.45 * len(names)))
-        said = []
+        said, rows = [], []
         for axes, (title, (own, floor)) in zip(grid, columns.items(), strict=True):
             _strips(axes, [*own, floor])
+            of_rows = zip([*by_arm, "true trajectories"], [*own, floor], strict=True)
+            rows += [(title, name, value) for name, values in of_rows for value in values]
             axes.set_title(f"distance of {title}")
             medians = ", ".join(
                 f"{name} {np.median(d):.2g}" for name, d in zip(names, [*own, floor], strict=True)
@@ -122,6 +132,7 @@ def attractors(found: FreeRuns) -> Picture:
             figure,
             "Distances of free runs from independent true trajectories, one dot a network; medians "
             f"of the {'; of the '.join(said)}.",
+            pd.DataFrame(rows, columns=["of", "row", "distance"]),
         )
 
 
@@ -155,7 +166,8 @@ def growth(found: FreeRuns) -> Picture:
             columns[0].axhline(found.exponent[0], color=VERMILLION, lw=1, ls="--")
         figure.supxlabel("predicted growth, nats a step", fontsize=11)
         figure.supylabel("observed growth", fontsize=11)
-        return Picture(figure, _growth_in_words(titles, by_level))
+        data = [pd.DataFrame({"run": titles[s], **own._asdict()}) for s, own in by_level.items()]
+        return Picture(figure, _growth_in_words(titles, by_level), pd.concat(data))
 
 
 def _growth_in_words(titles: Mapping[float, str], by_level: Mapping[float, Growths]) -> str:

@@ -1,6 +1,6 @@
 """Figures of how effects and theory go with the size of a network, cell by cell."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,18 @@ def effects_by_size(found: Sizes) -> Picture:
             figure,
             "Geometric mean ratio of the error to the baseline's by number of hidden units, with "
             f"intervals. {'. '.join(said)}.",
+            pd.DataFrame(_effects(found)),
         )
+
+
+def _effects(found: Sizes) -> Iterator[dict[str, object]]:
+    """Yield what is drawn of each comparison."""
+    for arm in found.arms:
+        for question, title in QUESTIONS.items():
+            for (cell, size), c in sizes.comparisons(found, arm, question).items():
+                row = {"arm": arm, "error": title, "cell": cell, "hidden_units": size}
+                r = c.evidence.ratios
+                yield row | {"ratio": r.ratio} | r.interval._asdict()
 
 
 def _draw_effects(axes: Axes, found: Sizes, arm: str, question: str) -> str:
@@ -103,6 +114,7 @@ def theory_by_size(frame: pd.DataFrame) -> Picture:
             figure,
             "Median radius of the second-moment operator and predicted output variance from the "
             f"smallest to the largest size: {'; '.join(said)}.",
+            frame,
         )
 
 
@@ -135,8 +147,15 @@ def agreement_by_size(found: Sizes, limit: float) -> Picture:
         figure.legend(handles, labels, loc="outside upper left", ncols=2)
         figure.supxlabel("hidden units", fontsize=11)
         figure.supylabel("log-rmse", fontsize=11)
+        rows = [
+            {"cell": cell, "hidden_units": size}
+            | {f"{kind}_log_rmse": by_kind[kind].log_rmse for kind in ("predicted", "placebo")}
+            for (cell, size), by_kind in agreed.items()
+        ]
         return Picture(
-            figure, f"Error of the predicted output variance by hidden units. {'; '.join(said)}."
+            figure,
+            f"Error of the predicted output variance by hidden units. {'; '.join(said)}.",
+            pd.DataFrame(rows),
         )
 
 

@@ -40,4 +40,5 @@ def solvers(frame: pd.DataFrame) -> Picture:
             f"Solvers of the spectral radius for {sizes[0]} to {sizes[-1]} states, on logarithmic "
             f"axes. Relative errors: {', '.join(errors)}. Times at the largest size of each: "
             f"{', '.join(times)}.",
+            frame,
         )

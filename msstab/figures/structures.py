@@ -1,6 +1,10 @@
 """Figures of noise structures: what each costs, how well it is predicted, and who bears it."""
 
+from collections.abc import Mapping
+from typing import TypeVar
+
 import numpy as np
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
@@ -39,6 +43,7 @@ def structure_harm(found: Structured) -> Picture:
         ratio_ticks(axes.xaxis)
         axes.set_xlabel("error under noise over clean error")
         figure.legend(loc="outside upper left", ncols=len(by_arm))
+        flat = {(arm, name): own[name] for arm, own in by_arm.items() for name in names}
         said = ". ".join(
             f"{spoken(arm)}: " + ", ".join(f"{name} {own[name].ratio:.3g}" for name in names)
             for arm, own in by_arm.items()
@@ -47,6 +52,7 @@ def structure_harm(found: Structured) -> Picture:
             figure,
             "Factor by which noise of each structure, at matched strength, raises the error, with "
             f"its interval. {said}.",
+            _table(("arm", "structure"), flat),
         )
 
 
@@ -71,6 +77,7 @@ def structure_predictions(found: Structured) -> Picture:
             "Predicted against observed output variance of every network, a panel for each noise "
             "structure, crosses with another network's dynamics. Log-rmse, that of the crosses in "
             f"brackets: {said}.",
+            found.table[_VARIANCES],
         )
 
 
@@ -116,6 +123,7 @@ def structure_benefits(found: Structured) -> Picture:
             figure,
             "Error under each noise structure relative to the baseline's, geometric mean with its "
             f"interval. {'. '.join(said)}.",
+            _table(("arm", "structure"), compared, adjusted),
         )
 
 
@@ -153,6 +161,7 @@ def frozen_errors(found: Structured) -> Picture:
             figure,
             "Observed output variance of networks whose weights are wrong for a whole run against "
             f"two predictions. {said}.",
+            lasting[_VARIANCES],
         )
 
 
@@ -194,7 +203,26 @@ def structure_transfer(found: Structured) -> Picture:
             "Change of the error against the baseline that was tuned for the tested noise. "
             + "; ".join(said)
             + ".",
+            _table(("arm", "trained", "tested"), compared, adjusted),
         )
+
+
+_Name = TypeVar("_Name", bound=tuple[str, ...])
+
+_VARIANCES = ["structure", "arm", "seed", "predicted", "observed", "placebo", "white"]
+
+
+def _table(
+    names: tuple[str, ...],
+    found: Mapping[_Name, effects.Effect],
+    adjusted: Mapping[_Name, float] | None = None,
+) -> pd.DataFrame:
+    """Return effects as rows: the parts of each one's name, ratio, interval and adjusted p."""
+    rows = []
+    for key, e in found.items():
+        row = dict(zip(names, key, strict=True)) | {"ratio": e.ratio} | e.interval._asdict()
+        rows.append(row | ({"adjusted_p": adjusted[key]} if adjusted else {}))
+    return pd.DataFrame(rows)
 
 
 def _draw_cell(axes: Axes, column: int, row: int, e: effects.Effect, differs: bool) -> None:

@@ -3,13 +3,17 @@
 from collections.abc import Mapping
 
 import numpy as np
+import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from msstab import by_track
+from msstab.explorer import Explorer
 from msstab.figures.across import draw_forest
 from msstab.figures.axes import identity
+from msstab.figures.comparison import paired
+from msstab.figures.training import drawn_sequences
 from msstab.surveys import Survey
 from msstab.svg import BLUE, PALETTE, VERMILLION, Picture, style
 from msstab.tables import spoken
@@ -24,7 +28,7 @@ def track_sequences(splits: Mapping[str, tuple[Track, Split]]) -> Picture:
     """Draw two sequences of each track, inputs and targets, of the first component."""
     with style():
         figure, grid = _panels(list(splits))
-        said = []
+        said, rows = [], []
         for axes, (name, (made, split)) in zip(grid, splits.items(), strict=True):
             length = split.inputs.shape[1]
             times = np.arange(length - made.steps + 1, length + 1) + made.horizon
@@ -35,11 +39,13 @@ def track_sequences(splits: Mapping[str, tuple[Track, Split]]) -> Picture:
                 )
                 axes.plot(times, split.targets[k, :, 0], "D", color=colour, ms=size)
             said.append(f"{name}, {length} inputs")
+            rows.append(drawn_sequences(split, times, SHOWN).assign(track=name))
         figure.supxlabel("step", fontsize=11)
         figure.supylabel("standard deviations", fontsize=11)
         return Picture(
             figure,
             f"Two test sequences of each track, and what is to be predicted: {'; '.join(said)}.",
+            pd.concat(rows),
         )
 
 
@@ -64,13 +70,27 @@ def track_forest(found: Mapping[str, Survey], arm: str, sesoi: float) -> Picture
     )
 
 
+def track_pairs(found: Mapping[str, Survey]) -> Explorer:
+    """Draw every seed's pair of errors, a figure for each track, arm and error."""
+    return Explorer(
+        ("track", "arm", "error"),
+        {
+            (track, spoken(arm), title): paired(comparison, ("baseline", "with the arm"))
+            for track, survey in found.items()
+            for arm, own in survey.arms.items()
+            for title, comparison in (("clean", own.clean), ("under noise", own.noisy))
+        },
+    )
+
+
 def track_predictions(found: Mapping[str, Survey]) -> Picture:
     """Draw predicted against observed output variance of each track's networks."""
     with style():
         figure, grid = _panels(list(found))
-        said = []
+        said, points = [], []
         for axes, (track, survey) in zip(grid, found.items(), strict=True):
             rows = by_track.predictions(survey)
+            points.append(rows[_VARIANCES].assign(track=track))
             for own, colour in (
                 (rows[rows.arm != "baseline"], VERMILLION),
                 (rows[rows.arm == "baseline"], BLUE),
@@ -87,7 +107,11 @@ def track_predictions(found: Mapping[str, Survey]) -> Picture:
             figure,
             "Predicted against observed output variance, a panel for each track and a point for "
             f"each network, with the line of equality; log-rmse: {'; '.join(said)}.",
+            pd.concat(points),
         )
+
+
+_VARIANCES = ["arm", "seed", "predicted_variance", "observed_variance"]
 
 
 def _panels(titles: list[str]) -> tuple[Figure, list[Axes]]:

@@ -39,7 +39,22 @@ def sequences(split: Split, horizon: int, *, shown: int = 4) -> Picture:
         return Picture(
             figure,
             f"{shown} test sequences of {length} values each, and {later} that is to be predicted.",
+            drawn_sequences(split, times, shown),
         )
+
+
+def drawn_sequences(split: Split, times: NDArray[np.int_], shown: int) -> pd.DataFrame:
+    """Return the first component of a few sequences and of their targets, at `times`, by step."""
+    steps = np.arange(1, split.inputs.shape[1] + 1)
+    rows = [
+        pd.DataFrame({"sequence": k, "kind": kind, "step": at, "value": values[k, :, 0]})
+        for k in range(min(shown, len(split.inputs)))
+        for kind, at, values in (
+            ("input", steps, split.inputs),
+            ("target", times, split.targets),
+        )
+    ]
+    return pd.concat(rows)
 
 
 def learning_curves(curves: Mapping[str, NDArray[np.float64]], best: str) -> Picture:
@@ -56,7 +71,23 @@ def learning_curves(curves: Mapping[str, NDArray[np.float64]], best: str) -> Pic
         axes.set_ylabel("training error (MSE)")
         figure.legend(title="learning rate", loc="outside upper left", ncols=len(curves))
         final = ", ".join(f"{v.mean(axis=0)[-1]:.2g} at {k}" for k, v in curves.items())
-        return Picture(figure, f"Training error falls with the epochs; at the last one: {final}.")
+        return Picture(
+            figure,
+            f"Training error falls with the epochs; at the last one: {final}.",
+            _by_epoch(curves, "learning_rate", "training_error"),
+        )
+
+
+def _by_epoch(
+    curves: Mapping[str, NDArray[np.float64]], label: str, value: str, factor: float = 1
+) -> pd.DataFrame:
+    """Return means over networks as rows: label, epoch, value times the factor."""
+    rows = [
+        {label: name, "epoch": k, value: mean}
+        for name, own in curves.items()
+        for k, mean in enumerate(factor * own.mean(axis=0), 1)
+    ]
+    return pd.DataFrame(rows)
 
 
 def tuning_curves(table: pd.DataFrame, chosen: Configuration, reference: float) -> Picture:
@@ -83,8 +114,13 @@ def tuning_curves(table: pd.DataFrame, chosen: Configuration, reference: float) 
         choice = f"learning rate {chosen.learning_rate:g}"
         choice += f" and strength {chosen.strength:g}" if several else ""
         return Picture(
-            figure, f"Validation error against learning rate{lines}. The ring is at {choice}."
+            figure,
+            f"Validation error against learning rate{lines}. The ring is at {choice}.",
+            table[_TUNED],
         )
+
+
+_TUNED = ["arm", "learning_rate", "strength", "seed", "validation_mse"]
 
 
 def tuning_panels(
@@ -107,6 +143,7 @@ def tuning_panels(
             figure,
             "Validation error against learning rate, a panel for each arm, a line for each "
             f"strength. Rings, as learning rate and strength: {said}.",
+            table.loc[table.arm.isin(chosen), _TUNED],
         )
 
 
@@ -131,6 +168,11 @@ def budget_curves(tuning: pd.DataFrame, baseline: str = "baseline") -> Picture:
         plain_ticks(grid[0].yaxis)
         figure.supxlabel("configurations tried", fontsize=11)
         figure.supylabel("expected best validation error", fontsize=11)
+        rows = [
+            {"arm": arm, "configurations": k, "expected_error": best}
+            for arm, curve in {baseline: plain, **curves}.items()
+            for k, best in enumerate(curve, 1)
+        ]
         said = "; ".join(
             f"{spoken(arm)} {curve[0]:.2g} with one configuration, {curve[-1]:.2g} with all "
             f"{curve.size}"
@@ -140,6 +182,7 @@ def budget_curves(tuning: pd.DataFrame, baseline: str = "baseline") -> Picture:
             figure,
             "Validation error to expect of the best of so many configurations, a panel for each "
             f"arm, the baseline in grey: {said}.",
+            pd.DataFrame(rows),
         )
 
 
@@ -170,4 +213,8 @@ def hinge_activity(curves: Mapping[str, NDArray[np.float64]]) -> Picture:
         axes.set_ylim(bottom=0)
         axes.legend()
         figures = ", ".join(f"{100 * v.mean():.0f}% at {k}" for k, v in curves.items())
-        return Picture(figure, f"Share of steps on which the hinge was active: {figures}.")
+        return Picture(
+            figure,
+            f"Share of steps on which the hinge was active: {figures}.",
+            _by_epoch(curves, "strength", "active_percent", 100),
+        )

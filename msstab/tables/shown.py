@@ -7,6 +7,7 @@ from typing import Literal
 
 import pandas as pd
 
+from msstab.svg import csv
 from msstab.verdict import p_text
 
 Kind = Literal["words", "numbers", "prose"]
@@ -23,6 +24,10 @@ class Shown:
     def __repr__(self) -> str:
         """Return the table as plain text."""
         return f"{self.caption}\n{self.frame.to_string(index=False)}"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """Offer the table as a file too, beside the forms below."""
+        return {"text/csv": csv(self.frame)}
 
     def _repr_html_(self) -> str:
         caption = html.escape(self.caption)
