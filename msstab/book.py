@@ -194,6 +194,7 @@ def narrate(
 
     `files` as for `run_chapter`.
     """
+    from joblib import cpu_count
     from joblib.externals.loky import get_reusable_executor
 
     root = chapters[0].parents[1] if chapters else book
@@ -203,8 +204,9 @@ def narrate(
     parameters = study.model_dump(mode="json")
     outcomes: list[Outcome] = []
     # Processes even for one chapter at a time: papermill changes the working directory of its
-    # process, and takes Ctrl-C for itself.
-    executor = get_reusable_executor(max_workers=max(1, min(jobs, len(chapters))), env=environment)
+    # process, and takes Ctrl-C for itself. Jobs may be those of a cluster, chapters run here.
+    processes = max(1, min(jobs, len(chapters), cpu_count()))
+    executor = get_reusable_executor(max_workers=processes, env=environment)
     try:
         futures = [
             executor.submit(

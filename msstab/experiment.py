@@ -2,17 +2,15 @@
 
 import contextlib
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import pandas as pd
 import torch
 
-from msstab import arms, planning, store, tracks
+from msstab import arms, planning, spreading, store, tracks
 from msstab.planning import Plan
 from msstab.study import Study, StudyError
 from msstab.training import Trained
@@ -244,12 +242,8 @@ class _Runner:
         start = time.perf_counter()
         self._report(0)
         jobs = min(self.jobs, len(calls))
-        parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
-        with warnings.catch_warnings():
-            # A process that has grown is replaced, and its work given to another: nothing is lost.
-            warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
-            for done in parallel(joblib.delayed(work)(*arguments) for arguments in calls):
-                self._report(done)
+        for done in spreading.spread(work, calls, jobs):
+            self._report(done)
         return jobs * (time.perf_counter() - start)
 
     def _report(self, done: int) -> None:

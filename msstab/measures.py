@@ -6,7 +6,7 @@ from typing import Any
 import joblib
 from numpy.typing import ArrayLike, NDArray
 
-from msstab import store
+from msstab import spreading, store
 from msstab.experiment import Progress
 from msstab.keys import key
 from msstab.trials import ROOMS_OF_TRAINING, Trial
@@ -39,9 +39,7 @@ def measure(
     calls = [(kind, name, function, trial, settings) for name, trial in missing.items()]
     if progress and calls:
         progress(0, len(calls))
-    workers = min(jobs or joblib.cpu_count(), len(calls)) or 1
-    parallel = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")
-    for done, _ in enumerate(parallel(joblib.delayed(_keep)(*call) for call in calls), 1):
+    for done, _ in enumerate(spreading.spread(_keep, calls, jobs or joblib.cpu_count()), 1):
         if progress:
             progress(done, len(calls))
     return [

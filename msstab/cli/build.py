@@ -20,6 +20,7 @@ def build(
     ] = None,
     jobs: shared.Jobs = None,
     reuse: shared.Reuse = None,
+    dask: shared.Dask = None,
 ) -> None:
     """Train what is missing, run the chapters and build the book.
 
@@ -29,14 +30,16 @@ def build(
     study = shared.asked_study(profile, parameter, params)
     try:
         with shared.reusing(reuse):
-            _build(study, profile, out, jobs)
+            _build(study, profile, out, jobs, dask)
     except KeyboardInterrupt:
         shared.fail("interrupted; a former book is unchanged, and finished trials are kept", 130)
 
 
-def _build(study: "Study", profile_name: str, out: Path | None, jobs: int | None) -> None:
+def _build(
+    study: "Study", profile_name: str, out: Path | None, jobs: int | None, dask: str | None
+) -> None:
     from msstab import book
 
-    with shared.explained():
-        result = book.build(study, out=out, jobs=jobs or shared.cores(), profile_name=profile_name)
+    with shared.explained(), shared.workers(dask) as found:
+        result = book.build(study, out=out, jobs=jobs or found, profile_name=profile_name)
     print(f"\n{result.verdict}\n{shared.shown(result.path)}")

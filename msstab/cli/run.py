@@ -26,6 +26,7 @@ def run(
     ] = None,
     jobs: shared.Jobs = None,
     reuse: shared.Reuse = None,
+    dask: shared.Dask = None,
 ) -> None:
     """Train what one chapter needs, run it, and write the executed notebook.
 
@@ -34,12 +35,14 @@ def run(
     """
     try:
         with shared.reusing(reuse):
-            _run(chapter, (profile, parameter, params), out, jobs)
+            _run(chapter, (profile, parameter, params), out, jobs, dask)
     except KeyboardInterrupt:
         shared.fail("interrupted; finished trials are kept", 130)
 
 
-def _run(name: str, asked: shared.Asked, out: Path | None, jobs: int | None) -> None:
+def _run(
+    name: str, asked: shared.Asked, out: Path | None, jobs: int | None, dask: str | None
+) -> None:
     from msstab import book, rerun
 
     with shared.explained():
@@ -47,6 +50,6 @@ def _run(name: str, asked: shared.Asked, out: Path | None, jobs: int | None) -> 
         chapter = rerun.find(name, root)
     study = shared.asked_study(*asked)
     path = out or root / "_build" / chapter.name
-    with shared.explained():
-        rerun.run(study, chapter, path, root, jobs=jobs or shared.cores())
+    with shared.explained(), shared.workers(dask) as found:
+        rerun.run(study, chapter, path, root, jobs=jobs or found)
     print(shared.shown(path))

@@ -87,6 +87,14 @@ Reuse = Annotated[
         help="Read what published results hold, `results` for instance, instead of running it.",
     ),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Run trials on the Dask cluster of this scheduler, such as tcp://host:8786; `--jobs` "
+        "is then by default one for each of its workers.",
+    ),
+]
 Asked = tuple[str, list[str] | None, Path | None]
 """A profile, NAME=VALUE pairs, and a file of parameters, as they were given."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
@@ -122,6 +130,23 @@ def cores() -> int:
     import joblib
 
     return int(joblib.cpu_count())
+
+
+@contextmanager
+def workers(dask: str | None) -> Iterator[int]:
+    """Spread trials in the block over a Dask cluster if one is named; yield how many processes.
+
+    Ends the command with exit code 2 where what a cluster takes is not installed.
+    """
+    if dask is None:
+        yield cores()
+        return
+    try:
+        from msstab import cluster
+    except ImportError as error:
+        fail(f'--dask needs {error.name}: pip install "msstab[cluster]"', 2)
+    with cluster.joined(dask) as found:
+        yield found
 
 
 def shown(path: Path) -> str:
