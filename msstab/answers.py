@@ -28,8 +28,9 @@ def tracks(found: Mapping[str, Survey], judged: str) -> str:
 
 
 def networks(found: Sizes) -> str:
-    """Say whether the effect depends on the size of a network or on its cell."""
-    return f"{sentences_sizes.everywhere(found)} {sentences_sizes.trends(found)}"
+    """Say whether the judged arm's effect depends on the size of a network or on its cell."""
+    trends = sentences_sizes.trends(found, found.arms[:1])
+    return f"{sentences_sizes.everywhere(found)} {trends}"
 
 
 def structures(found: Structured) -> str:

@@ -5,15 +5,11 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from msstab import experiment, figures, planning, provenance, svg
+from msstab import experiment, figures, landing, planning, provenance, svg
+from msstab.landing import FreeRun
 from msstab.report import Arm, Asked, Report, build_report, write_report
-from msstab.results import Comparison, Results, limitations, mechanism_clause, signatures
-from msstab.rules import Rule
+from msstab.results import Results, limitations, mechanism_clause, signatures
 from msstab.tuning import Configuration
-from msstab.verdict import combine, p_text
-
-FreeRun = tuple[str, Comparison]
-"""A track and the comparison of free runs on it."""
 
 
 def write(results: Results, directory: Path, free_run: FreeRun | None = None) -> str:
@@ -27,12 +23,15 @@ def write(results: Results, directory: Path, free_run: FreeRun | None = None) ->
     choices = {"selected": runs.chosen, "penalised": runs.penalised, "robust": runs.robust}
     plan = json.dumps(planning.record(results.study, runs.plan, choices), indent=1)
     (directory / "plan.json").write_text(plan + "\n", encoding="utf-8")
-    numbers = json.dumps(landing_numbers(results), indent=1, sort_keys=True)
+    numbers = json.dumps(landing.texts(results, free_run), indent=1, sort_keys=True)
     (directory / "numbers.json").write_text(numbers + "\n", encoding="utf-8")
-    picture = figures.effects([results.clean, results.noisy], results.study.sesoi)
+    asked = landing.questions(results, free_run)
+    picture = figures.effects(asked, results.study.sesoi)
     page = f'<div class="msstab-figure">{picture.svg}</div>\n'
     (directory / "effect.html").write_text(page, encoding="utf-8")
     (directory / "effect.svg").write_text(svg.standalone(picture), encoding="utf-8")
+    card = figures.card(landing.answer(results), asked, results.study.sesoi)
+    (directory / "card.png").write_bytes(card)
     return results.verdict
 
 
@@ -72,22 +71,6 @@ def report(results: Results, free_run: FreeRun | None = None) -> Report:
             for name, (track, compared) in questions.items()
         },
     )
-
-
-def landing_numbers(results: Results) -> dict[str, str]:
-    """Return the texts that the landing page fills in."""
-    e, rule = results.clean.evidence.judged, results.mechanism
-    low, high = (e.written(bound, "+", 0) for bound in e.interval)
-    judgement = combine(results.clean.decision, e, rule.confirmed)
-    confirmed = sum(finding.rule is Rule.CONFIRMED for finding in rule.findings.values())
-    return {
-        "verdict_sentence": results.verdict,
-        "effect_text": f"{e.written(e.effect, '+', 0)} test error with the penalty",
-        "interval_text": f"{100 * (1 - e.alpha):g}% interval {low} to {high}",
-        "p_text": f"{judgement.practical_verdict}, {p_text(e.p_value)}",
-        "mechanism_text": f"Mechanism: {confirmed} of {len(rule.findings)} rules confirmed",
-        "pairs": str(e.n),
-    }
 
 
 def _report_arm(results: Results, arm: str) -> Arm:

@@ -36,6 +36,12 @@ def changes(study: Study, profile_name: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value != base[name]}
 
 
+def options(study: Study, profile_name: str) -> str:
+    """Return the options that give a command of msstab the same parameters, with a space ahead."""
+    pairs = [f" -p {name}={_plain(value)}" for name, value in changes(study, profile_name).items()]
+    return f" --profile {profile_name}{''.join(pairs)}"
+
+
 def rerun_command(study: Study, profile_name: str) -> str:
     """Return the command that builds the same book again."""
     pairs = [f"-p {name}={_plain(value)}" for name, value in changes(study, profile_name).items()]
@@ -84,6 +90,7 @@ def page_values(facts: dict[str, Any], study: Study) -> dict[str, str]:
         "how_to_cite": _how_to_cite(facts),
         "profile_line": f"profile `{facts['profile']}`" + (f" with {listed}" if listed else ""),
         "rerun_command": f"`{facts['command']}`",
+        "options": options(study, facts["profile"]),
         "parameters_table": parameters_table(study),
     }
 

@@ -32,6 +32,15 @@ LARGEST_STANDARD_ERROR = LARGEST_GROWTH_ERROR / 2
 """A simulation with a larger standard error can neither confirm nor refute rule R4."""
 
 
+QUESTIONS = {
+    "R1": "Does the theory predict the variance that noise causes?",
+    "R2": "Does it predict how training changes that variance?",
+    "R3": "Is that variance what noise costs?",
+    "R4": "Is the operator's radius the growth of deviations?",
+}
+"""What each rule asks."""
+
+
 class Rule(StrEnum):
     """How a rule of the mechanism test came out."""
 

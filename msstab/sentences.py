@@ -48,8 +48,8 @@ def both_errors(found: Results) -> str:
         change = e.written(e.effect, "+", 0)
         parts.append(f"{comparison.decision.outcome.value} ({change}, {p_text(e.p_value)})")
     return (
-        f"Comparing networks trained with `{found.idea}` with the baseline, each tuned for the "
-        f"question, the clean error comes out {parts[0]}, and the error under noise of "
+        f"Networks trained with `{found.idea}` are compared with the baseline, each tuned for the "
+        f"question: the clean error comes out {parts[0]}, and the error under noise of "
         f"{found.study.sigma_test:g} {parts[1]}."
     )
 

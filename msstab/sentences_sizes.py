@@ -24,8 +24,11 @@ def grows_or_shrinks(line: Trend, ends: Sequence[int], p: float, alpha: float) -
     return f"{'grows' if abs(last) > abs(first) else 'shrinks'} ({figures})"
 
 
-def trends(found: Sizes) -> str:
-    """Say for every arm, error and cell whether the effect grows or shrinks with the size."""
+def trends(found: Sizes, arms: Sequence[str] = ()) -> str:
+    """Say for every arm, error and cell whether the effect grows or shrinks with the size.
+
+    `arms` are those that are spoken of, by default all; p values are adjusted over all.
+    """
     fitted = {
         (arm, question, cell): line
         for arm in found.arms
@@ -38,7 +41,7 @@ def trends(found: Sizes) -> str:
         zip(fitted, evidence.holm([line.p for line in fitted.values()]).tolist(), strict=True)
     )
     parts = []
-    for arm in found.arms:
+    for arm in arms or found.arms:
         for question, title in QUESTIONS.items():
             said = [
                 f"in the {cell.upper()} it "

@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.errors import ExtensionError
 
+from msstab import colophon
 from msstab.attachments import FOLDER
 from msstab.checks import KEY_META
 
@@ -97,6 +98,11 @@ def finish_page(
         context[kind] = [file for file in context.get(kind, []) if not _is_thebe(file)]
     if context.get("body"):
         context["body"] = _repaired(context["body"])
+        folder, _, chapter = pagename.rpartition("/")
+        if folder == "notebooks":
+            repository = app.config["html_theme_options"].get("repository_url", "")
+            values = app.config["myst_substitutions"]
+            context["body"] += colophon.block(chapter, values, repository)
 
 
 def finish_site(app: Sphinx, error: Exception | None) -> None:

@@ -20,16 +20,23 @@ REPOSITORY = Path(__file__).parents[1]
 VERDICT = "The penalty changed nothing that matters."
 NUMBERS = {
     "verdict_sentence": VERDICT,
-    "effect_text": "The error changed by 0.4%.",
-    "interval_text": "95% interval from −1.2% to 2.1%",
-    "p_text": "p = 0.51",
-    "mechanism_text": "Predicted, not observed.",
+    "answer_text": VERDICT,
+    "found_text": "- The error changed by 0.4%.\n- Nothing else did.",
+    "reason_text": "Predicted, not observed.",
+    "certainty_text": "8 pairs of networks, p = 0.51.",
+    "meaning_text": "It means nothing.",
+    "seeds_line": "2 tune, 8 confirm",
+    "networks_text": "1,234",
+    "training_text": "5 min",
     "pairs": 8,
     "study_key": Study().key,
 }
 EFFECT = (
     '<div class="msstab-figure"><svg role="img" aria-label="An interval around zero"></svg></div>'
 )
+
+CARD = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes([0, 0, 4, 176, 0, 0, 2, 118])
+"""The head of a picture of 1200 x 630 pixels, which is all that is looked at."""
 
 FIGURE = """\
 import pandas
@@ -144,6 +151,7 @@ def fake_rooms(patch: pytest.MonkeyPatch, numbers: dict[str, object] | None = No
         (directory / "numbers.json").write_text(json.dumps(texts), encoding="utf-8")
         (directory / "bench_report.json").write_text("{}", encoding="utf-8")
         (directory / "effect.html").write_text(EFFECT, encoding="utf-8")
+        (directory / "card.png").write_bytes(CARD)
         return VERDICT
 
     rooms: dict[str, dict[str, Any]] = {

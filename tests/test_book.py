@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from conftest import (
+    CARD,
     PARAMETERS,
     VERDICT,
     code,
@@ -77,6 +78,11 @@ def test_the_front_page_shows_the_results_and_types_none(whole: Path) -> None:
     text = page(whole, "index")
     for shown in (VERDICT, "The error changed by 0.4%.", "p = 0.51", "8 pairs of networks"):
         assert shown in text
+    # In the order in which somebody with two minutes asks.
+    asked = re.findall(r"<dt>(.*?)</dt>", text)
+    assert [re.sub("<.*?>", "", term) for term in asked] == [
+        *("Asked", "Found", "Why", "How sure", "What it means"),
+    ]
     assert 'aria-label="An interval around zero"' in text
     assert "{{" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     source = (Path(__file__).parents[1] / "book" / "index.md").read_text()
@@ -186,7 +192,10 @@ def test_a_forks_book_leads_to_the_fork_and_works_below_its_address(
     monkeypatch.setenv("GITHUB_REPOSITORY", "Ada/report")
     shutil.copy(Path(__file__).parents[1] / "book" / "index.md", project / "book")
     index = project / "book" / "index.md"
-    index.write_text(re.sub(r"\]\((?!https?:)[\w/]+\)", "](notebooks/00_only)", index.read_text()))
+    index.write_text(re.sub(r"\]\(notebooks/\w+\)", "](notebooks/00_only)", index.read_text()))
+    with (project / "_toc.yml").open("a") as toc:
+        toc.writelines(f"- file: {page.stem}\n" for page in (project / "book").glob("[!i]*.md"))
+        toc.write("- file: inspect\n")
     html = book.build(Study(), root=project).path.parent
     links = set(re.findall(r'href="(https://[^"]+)"', page(html, "notebooks/00_only")))
     notebook = "notebooks/00_only.ipynb"
@@ -199,8 +208,42 @@ def test_a_forks_book_leads_to_the_fork_and_works_below_its_address(
     assert not any("msstab/msstab" in link for link in links)
     text = re.sub("<[^>]+>", "", page(html, "index"))
     assert "!git clone --quiet https://github.com/Ada/report\n%cd report" in text
+    assert (
+        "<loc>https://ada.github.io/report/index.html</loc>" in (html / "sitemap.xml").read_text()
+    )
+    assert '"og:image" content="https://ada.github.io/report/card.png"' in page(html, "index")
+    # The page for addresses that are none is shown at any of them.
+    lost = page(html, "404")
+    assert lost.index('<base href="/report/" />') < lost.index("<link")
+    assert lost.index('<base href="/report/" />') < lost.index("<script")
+    assert not re.search(r'(?:href|src)="(?:\.\./|#|/report/(?!"))', lost)
     # An address from the site's root would leave out the folder that a project's pages lie in.
     assert not re.search(r'(?:href|src)="/(?!/)', page(html, "index"))
+
+
+def test_a_chapter_ends_with_how_it_was_made(whole: Path) -> None:
+    text = page(whole, "notebooks/03_penalty").partition('<details class="msstab-colophon">')[2]
+    for shown in (
+        f"<code>{Study().key}</code>",
+        "2 tune, 8 confirm",
+        "1,234 networks took 5 min",
+        "<code>msstab run 03_penalty --profile full</code>",
+        "/blob/main/notebooks/03_penalty.ipynb",
+    ):
+        assert shown in text
+    assert 'id="all-parameters"' in page(whole, "index")
+    assert "msstab-colophon" not in page(whole, "theory")
+
+
+def test_every_page_describes_itself_to_those_who_link_to_it(whole: Path) -> None:
+    listed = (whole / "sitemap.xml").read_text()
+    for name in json.loads((whole / checks.MANIFEST).read_text())["pages"]:
+        text = page(whole, name)
+        assert text.count('name="description"') == text.count('property="og:description"') == 1
+        assert f'"og:url" content="https://msstab.github.io/msstab/{name}.html"' in text
+        assert f"<loc>https://msstab.github.io/msstab/{name}.html</loc>" in listed
+    assert listed.count("<loc>") == len(json.loads((whole / checks.MANIFEST).read_text())["pages"])
+    assert (whole / "card.png").read_bytes() == CARD
 
 
 def test_mathematics_and_icons_come_with_the_book(whole: Path) -> None:

@@ -81,12 +81,13 @@ def test_the_landing_pages_numbers_are_texts_without_gaps(
     assert "nan" not in json.dumps(numbers)
     e = tiny_results.clean.evidence
     assert numbers["pairs"] == str(e.n)
-    assert f"{100 * (e.ratio - 1):+.0f}%" in numbers["effect_text"]
+    assert f"Clean error: {e.judged.written(e.ratio - 1, '+')} with" in numbers["found_text"]
     assert "<svg" in (tmp_path / "effect.html").read_text(encoding="utf-8")
+    assert (tmp_path / "card.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_writing_twice_gives_the_same_bytes(tiny_results: Results, tmp_path: Path) -> None:
-    names = ("bench_report.json", "trials.csv", "numbers.json", "effect.html")
+    names = ("bench_report.json", "trials.csv", "numbers.json", "effect.html", "card.png")
     downloads.write(tiny_results, tmp_path)
     first = [(tmp_path / name).read_bytes() for name in names]
     downloads.write(tiny_results, tmp_path)

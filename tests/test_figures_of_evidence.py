@@ -1,10 +1,12 @@
 """The figures of planning, of all arms and of the decision say what the evidence says."""
 
 import dataclasses
+import io
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot as plt
 from outcomes import BASELINE, evidence_for
 
 from msstab import figures
@@ -145,3 +147,24 @@ def test_without_evidence_the_tree_has_no_path() -> None:
     assert plain.svg.count("stroke-width: 2.5") == 0
     # All four questions, the arrows down between them and to the last box, and that box.
     assert taken.svg.count("stroke-width: 2.5") >= 9
+
+
+# ---- the picture that announces the book
+
+
+@pytest.mark.parametrize("shift", [-0.7, 0.0, 0.7])
+def test_the_card_has_the_size_that_sites_ask_for_and_cuts_nothing_off(shift: float) -> None:
+    noise = np.random.default_rng(0).normal(0, 0.02, 10)
+    idea = BASELINE * np.exp(shift + noise)
+    title = "Q3: free-run error over one window"
+    asked = [compare(title, BASELINE, idea, alpha=0.05, sesoi=0.05)] * 3
+    answer = (
+        "Without noise, these runs cannot tell whether the penalty changes the test error. " * 3
+    )
+    card = figures.card(answer, asked, 0.05)
+    assert card == figures.card(answer, asked, 0.05)
+    pixels = plt.imread(io.BytesIO(card))[..., :3]
+    assert pixels.shape == (630, 1200, 3)
+    edges = [pixels[:10], pixels[-10:], pixels[:, :20], pixels[:, -20:]]
+    assert all((edge == 1).all() for edge in edges)
+    assert (pixels < 0.5).any()

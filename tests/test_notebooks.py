@@ -47,6 +47,15 @@ def assigned(source: str) -> set[str]:
     return names
 
 
+def text_of(notebook: Any) -> str:
+    return "\n".join(cell.source for cell in notebook.cells)
+
+
+def links(notebook: Any) -> set[str]:
+    """Return what the text of a notebook refers to by name: figures and terms of the glossary."""
+    return {a or b for a, b in re.findall(r"\]\((?:#([\w-]+)|<#([^>]+)>)\)", text_of(notebook))}
+
+
 def test_the_chapters_are_all_there() -> None:
     assert [path.stem for path in CHAPTERS] == [
         "00_original",
@@ -110,6 +119,37 @@ def test_cells_have_names_that_stay(notebook: Any) -> None:
     # What editors make up: eight hexadecimal digits, or a universally unique identifier.
     made_up = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){0,3}(-[0-9a-f]{12})?")
     assert not [name for name in ids if made_up.fullmatch(name)]
+
+
+@pytest.mark.parametrize("path", CHAPTERS[:-1], ids=lambda path: str(path.stem))
+def test_a_chapter_asks_and_answers_before_it_explains(notebook: Any) -> None:
+    title, parameters, study, answer, *_ = notebook.cells
+    assert re.fullmatch(r"# .+\n\n\*[^*]+\?\*", title.source)
+    assert [parameters, study, answer] == code(notebook)[:3]
+    assert "**Answer.**" in answer.source
+
+
+@pytest.mark.parametrize("path", CHAPTERS[:-1], ids=lambda path: str(path.stem))
+def test_a_chapter_says_what_would_refute_it(notebook: Any) -> None:
+    headings = re.findall(r"^#{2,3} .+", text_of(notebook), re.MULTILINE)
+    assert [heading for heading in headings if re.search(r"refute|change this", heading)]
+
+
+def test_every_figure_is_spoken_of(notebook: Any) -> None:
+    figures = {
+        cell.metadata.mystnb.figure.name for cell in code(notebook) if "mystnb" in cell.metadata
+    }
+    assert figures <= links(notebook)
+
+
+def test_words_lead_to_the_glossary(notebook: Any) -> None:
+    page = (FOLDER.parent / "book" / "glossary.md").read_text(encoding="utf-8")
+    entries = page.partition("```{glossary}\n")[2].partition("```")[0]
+    terms = re.findall(r"^(\S.*)$", entries, re.MULTILINE)
+    assert terms == sorted(set(terms), key=str.lower)
+    used = {name for name in links(notebook) if not name.startswith("fig-")}
+    assert used
+    assert used <= set(terms)
 
 
 @pytest.mark.slow

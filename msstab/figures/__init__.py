@@ -16,6 +16,7 @@ from msstab.figures.mechanism import (
 from msstab.figures.planning import power_curve
 from msstab.figures.quantisation import rounded_errors, rounding_predictions
 from msstab.figures.rollouts import attractors, error_growth, free_trajectories, growth
+from msstab.figures.sharing import card
 from msstab.figures.sizes import agreement_by_size, effects_by_size, theory_by_size
 from msstab.figures.solving import solvers
 from msstab.figures.structures import (
@@ -41,6 +42,7 @@ __all__ = [
     "breakdown",
     "budget_curves",
     "calibration",
+    "card",
     "changes",
     "decision_tree",
     "effects",

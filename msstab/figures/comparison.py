@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from msstab.evidence import PairedEvidence, Scale
@@ -164,31 +165,39 @@ def effects(comparisons: Sequence[Comparison], sesoi: float) -> Picture:
     """Draw each comparison's mean effect and interval, in percent of the baseline's error."""
     with style():
         figure, axes = plt.subplots(figsize=(5.4, 0.9 + 0.6 * len(comparisons)))
-        axes.axvspan(-100 * sesoi, 100 * sesoi, color=GREY, alpha=0.3, lw=0)
-        axes.axvline(0, color=GREY, lw=1)
-        said: list[str] = []
-        for row, comparison in enumerate(reversed(comparisons)):
-            mean, low, high = _effect(comparison.evidence)
-            colour = BLUE if high < 0 else VERMILLION if low > 0 else INK
-            axes.plot([low, high], [row, row], "-", color=colour, lw=3, solid_capstyle="butt")
-            axes.plot(mean, row, "o", ms=9, mfc=colour, mec=PAPER)
-            axes.annotate(
-                f"{comparison.title}: {mean:+.0f}%", (mean, row), xytext=(0, 9),
-                textcoords="offset points", ha="center", annotation_clip=False,
-            )  # fmt: skip
-            said.insert(0, f"{comparison.title}: {mean:+.1f}% ({low:+.1f}% to {high:+.1f}%)")
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
-        axes.set_ylim(-0.6, len(comparisons) - 0.2)
-        limit = max(abs(bound) for bound in axes.get_xlim())
-        axes.set_xlim(-limit, limit)
-        axes.set_xlabel("change with the penalty (% of baseline error)")
+        said = draw_effects(axes, comparisons, sesoi)
         rows = [
             {"error": c.title} | dict(zip(_PERCENT, _effect(c.evidence), strict=True))
             for c in comparisons
         ]
-        return Picture(
-            figure,
-            "Effect of the penalty with its interval. " + "; ".join(said) + ".",
-            pd.DataFrame(rows),
-        )
+        alt = f"Effect of the penalty with its interval. {said}"
+        return Picture(figure, alt, pd.DataFrame(rows))
+
+
+def draw_effects(axes: Axes, comparisons: Sequence[Comparison], sesoi: float) -> str:
+    """Draw what `effects` shows on given axes; return it in words."""
+    size = plt.rcParams["font.size"]
+    axes.axvspan(-100 * sesoi, 100 * sesoi, color=GREY, alpha=0.3, lw=0)
+    axes.axvline(0, color=GREY, lw=1)
+    drawn = [(comparison, *_effect(comparison.evidence)) for comparison in comparisons]
+    limit = 1.05 * max(100 * sesoi, *(abs(end) for _, *ends in drawn for end in ends))
+    for row, (comparison, mean, low, high) in enumerate(reversed(drawn)):
+        colour = BLUE if high < 0 else VERMILLION if low > 0 else INK
+        axes.plot([low, high], [row, row], "-", color=colour, lw=3, solid_capstyle="butt")
+        axes.plot(mean, row, "o", ms=9, mfc=colour, mec=PAPER)
+        # Towards the middle, where there is room.
+        side = "left" if mean < -limit / 3 else "right" if mean > limit / 3 else "center"
+        axes.annotate(
+            f"{comparison.title}: {mean:+.0f}%",
+            ({"left": low, "right": high, "center": mean}[side], row),
+            xytext=(0, 0.8 * size), textcoords="offset points", ha=side, annotation_clip=False,
+        )  # fmt: skip
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_ylim(-0.6, len(comparisons) - 0.2)
+    axes.set_xlim(-limit, limit)
+    axes.set_xlabel("change with the penalty (% of baseline error)")
+    said = [
+        f"{c.title}: {mean:+.1f}% ({low:+.1f}% to {high:+.1f}%)" for c, mean, low, high in drawn
+    ]
+    return "; ".join(said) + "."

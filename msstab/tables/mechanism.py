@@ -72,33 +72,27 @@ def findings(found: Results) -> pd.DataFrame:
     """Every rule's question, limits, outcome and figures."""
     low, high = rules.CHANGE_SLOPES
     first, last = rules.EXCESS_RATIOS
-    asked = {
+    limits = {
         "R1": (
-            "Does the theory predict the variance that noise causes?",
             f"slope within {rules.SLOPE_TOLERANCE:g} of 1, r at least "
             f"{rules.SMALLEST_CORRELATION:g}, log-rmse at most {rules.LARGEST_LOG_RMSE:g}, the "
-            f"placebo's {rules.PLACEBO_FACTOR:g} times larger",
+            f"placebo's {rules.PLACEBO_FACTOR:g} times larger"
         ),
         "R2": (
-            "Does it predict how training changes that variance?",
             f"slope {low:g} to {high:g}, signs equal in {rules.SMALLEST_SIGN_AGREEMENT:.0%}, the "
-            "placebo outside",
+            "placebo outside"
         ),
-        "R3": (
-            "Is that variance what noise costs?",
-            f"median of excess error over it {first:g} to {last:g}, the placebo's outside",
-        ),
+        "R3": (f"median of excess error over it {first:g} to {last:g}, the placebo's outside"),
         "R4": (
-            "Is the operator's radius the growth of deviations?",
             f"error at most {rules.LARGEST_GROWTH_ERROR:g} a step on both sides of the stability "
-            "boundary, without noise larger",
+            "boundary, without noise larger"
         ),
     }
     return pd.DataFrame(
         [
             {
-                "Rule": f"{name}. {asked[name][0]}",
-                "Limits": asked[name][1],
+                "Rule": f"{name}. {rules.QUESTIONS[name]}",
+                "Limits": limits[name],
                 "Outcome": finding.rule.value,
                 "Figures": finding.figures,
             }
