@@ -38,6 +38,11 @@ RESIDUAL = 1e-8
 """Largest relative residual of an eigenmatrix; the radius errs by about the square of that."""
 
 
+MOST_RESTARTS = 500
+"""Restarts of the Arnoldi iteration after which it gives up: ARPACK itself would go on for as many
+as ten times the number of unknowns, which takes half an hour for a network of 128 states."""
+
+
 class Eigen(NamedTuple):
     """The radius (...) and its right and left eigenmatrices (..., N, N), of trace 1."""
 
@@ -287,7 +292,9 @@ def _arnoldi(operator: Operator) -> tuple[float, Tensor, Tensor]:
         start = np.eye(n)[rows, columns]
         # The largest real part, not modulus: complex eigenvalues may tie with the radius.
         try:
-            values, vectors = scipy.sparse.linalg.eigs(linear, k=1, which="LR", v0=start)
+            values, vectors = scipy.sparse.linalg.eigs(
+                linear, k=1, which="LR", v0=start, maxiter=MOST_RESTARTS
+            )
         except scipy.sparse.linalg.ArpackError:
             # The residuals, which are checked, will say so.
             values, vectors = np.full(1, np.nan), np.full((size, 1), np.nan)
