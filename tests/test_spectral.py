@@ -406,3 +406,23 @@ def test_what_is_too_large_for_the_dense_solver_is_refused_before_it_takes_the_m
 @pytest.mark.parametrize("method", ["auto", "arnoldi"])
 def test_nothing_has_radius_zero_at_any_size(method: Method) -> None:
     assert float(spectral.spectral_radius(operators.noiseless(torch.zeros(130, 130)), method)) == 0
+
+
+def test_an_iteration_that_does_not_converge_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A Jordan block: its powers grow like polynomials, and Arnoldi's residuals shrink as slowly.
+    n, applied = 16, 0
+    jacobian = torch.diag(torch.full((n,), 0.9)) + torch.diag(torch.ones(n - 1), 1)
+    operator = NOISES["unit"].operator(Linearisation(*(5 * [jacobian.double()])), 0.0)
+    apply = operators.apply
+
+    def counted(*arguments: Any) -> Tensor:
+        nonlocal applied
+        applied += 1
+        return apply(*arguments)
+
+    monkeypatch.setattr(operators, "apply", counted)
+    monkeypatch.setattr(spectral, "MOST_RESTARTS", 10)
+    with pytest.raises(ValueError, match="found no accurate eigenmatrices"):
+        spectral.spectral_radius(operator, "arnoldi")
+    # A restart takes at most ncv = 20 products.
+    assert applied < 11 * 20 + 10
