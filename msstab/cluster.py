@@ -44,7 +44,7 @@ def joined(address: str) -> Iterator[int]:
             yield workers
 
 
-class _Dask(ParallelBackendBase):
+class _Dask(ParallelBackendBase):  # type: ignore[misc]  # joblib ships without types
     """Joblib's way to a Dask client.
 
     Its own one hears nothing of a call that kills its worker or cannot be read there, and then

@@ -16,7 +16,18 @@ from distributed import Client
 from typer.testing import CliRunner
 
 import msstab
-from msstab import arms, book, cli, cluster, experiment, parcels, quantised, rerun, study
+from msstab import (
+    arms,
+    book,
+    cli,
+    cluster,
+    experiment,
+    parcels,
+    quantised,
+    rerun,
+    spreading,
+    study,
+)
 from msstab.experiment import Experiment
 from msstab.publishing import BuildError
 
@@ -242,7 +253,7 @@ def test_a_second_run_sends_nothing(
 
 def test_work_runs_on_the_workers_even_if_there_is_one_job(address: str) -> None:
     with cluster.joined(address):
-        (there,) = cluster.spreading.spread(os.getpid, [()], 1)
+        (there,) = spreading.spread(os.getpid, [()], 1)
     assert there != os.getpid()
 
 
@@ -344,7 +355,7 @@ def test_trials_that_end_every_worker_end_the_run_with_a_line(tmp_path: Path) ->
         cluster.joined(address),
         pytest.raises(BuildError, match="the same trials ended worker after worker, 1 in all"),
     ):
-        list(cluster.spreading.spread(os._exit, [(1,)], 2))
+        list(spreading.spread(os._exit, [(1,)], 2))
 
 
 @pytest.mark.parametrize(

@@ -157,8 +157,9 @@ def levels(compared: Mapping[str, Mapping[float, Comparison]]) -> Picture:
 _PERCENT = ("change_percent", "low", "high")
 
 
-def _effect(e: PairedEvidence) -> list[float]:
-    return [100 * value for value in (e.judged.effect, *e.judged.interval)]
+def _effect(e: PairedEvidence) -> tuple[float, float, float]:
+    low, high = e.judged.interval
+    return 100 * e.judged.effect, 100 * low, 100 * high
 
 
 def effects(comparisons: Sequence[Comparison], sesoi: float) -> Picture:
@@ -180,7 +181,7 @@ def draw_effects(axes: Axes, comparisons: Sequence[Comparison], sesoi: float) ->
     axes.axvspan(-100 * sesoi, 100 * sesoi, color=GREY, alpha=0.3, lw=0)
     axes.axvline(0, color=GREY, lw=1)
     drawn = [(comparison, *_effect(comparison.evidence)) for comparison in comparisons]
-    limit = 1.05 * max(100 * sesoi, *(abs(end) for _, *ends in drawn for end in ends))
+    limit = 1.05 * max(100 * sesoi, *(max(abs(low), abs(high)) for *_, low, high in drawn))
     for row, (comparison, mean, low, high) in enumerate(reversed(drawn)):
         colour = BLUE if high < 0 else VERMILLION if low > 0 else INK
         axes.plot([low, high], [row, row], "-", color=colour, lw=3, solid_capstyle="butt")

@@ -23,8 +23,10 @@ def card(answer: str, comparisons: Sequence[Comparison], sesoi: float) -> bytes:
     """
     buffer = io.BytesIO()
     # Shown at a third of its size in a list of messages: few words, and large ones.
-    large = {"font.size": 16.0, "axes.labelsize": 16.0, "xtick.labelsize": 15.0}
-    with style(), plt.rc_context(large):
+    with (
+        style(),
+        plt.rc_context({"font.size": 16.0, "axes.labelsize": 16.0, "xtick.labelsize": 15.0}),
+    ):
         figure = plt.figure(figsize=(WIDTH / 100, HEIGHT / 100), layout="none")
         figure.text(0.05, 0.93, QUESTION, fontsize=18.5, weight="bold", va="top")
         figure.text(0.05, 0.82, textwrap.fill(answer, 88), fontsize=17, va="top", linespacing=1.4)
