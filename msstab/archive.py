@@ -39,7 +39,7 @@ def pack(results: Iterable[tuple[str, str, Arrays]]) -> bytes:
         if (kind, keys.question(name)) in asked:
             raise ValueError(f"two results answer the same question: {kind} {name}")
         asked.add((kind, keys.question(name)))
-        shapes = tuple((n, a.shape, a.dtype.str) for n, a in sorted(arrays.items()))
+        shapes = tuple((n, a.shape, a.dtype.str) for n, a in arrays.items())
         alike.setdefault((kind, shapes), []).append((name, arrays))
     members = {}
     for number, ((kind, shapes), group) in enumerate(alike.items()):

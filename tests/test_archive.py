@@ -9,8 +9,8 @@ from msstab import archive, store
 CODE, OTHER_CODE = "-" + 32 * "0", "-" + 32 * "1"
 NAMES = [f"{n:032x}{CODE}" for n in range(4)]
 RESULTS: list[tuple[str, str, dict[str, Any]]] = [
-    ("score", NAMES[0], {"test_mse": np.asarray(0.1), "family": np.array(["normal", "t"])}),
-    ("score", NAMES[1], {"test_mse": np.asarray(np.nan), "family": np.array(["t", "nor"])}),
+    ("score", NAMES[0], {"test_mse": np.asarray(0.1), "arms": np.array(["normal", "t"])}),
+    ("score", NAMES[1], {"test_mse": np.asarray(np.nan), "arms": np.array(["t", "nor"])}),
     ("train", NAMES[0], {"w/hh": np.arange(6, dtype=np.float32).reshape(2, 3)}),
     ("train", NAMES[2], {"w/hh": np.zeros((3, 3), np.float32)}),
 ]
@@ -27,7 +27,7 @@ def test_results_come_back_to_the_last_bit(path: Path) -> None:
     for kind, name, arrays in RESULTS:
         found = archive.load(path, kind, name)
         assert found is not None
-        assert found.keys() == arrays.keys()
+        assert list(found) == list(arrays)
         for array in arrays:
             np.testing.assert_array_equal(found[array], arrays[array])
 

@@ -270,8 +270,8 @@ def test_a_readme_opens_with_the_published_answer(copied: Path, tmp_path: Path) 
     published.update_readme(readme, found)
     text = readme.read_text()
     assert "old" not in text
-    assert found.report.verdict is not None
-    assert text.startswith(f"# msstab\n\n{BEGIN}\n\n> **")
+    assert " pairs of networks, one seed each" in text
+    assert text.startswith(f"# msstab\n\n{BEGIN}\n\n**")
     assert text.endswith(f"{END}\n\n## Quick start\n")
     assert "(results/effect.svg)" in text
     readme.write_text("# msstab\n")

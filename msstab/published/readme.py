@@ -11,17 +11,19 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 def opening(published: Published) -> str:
     """Return what was found and how sure it is, in Markdown, with the study's figure."""
-    numbers = json.loads((published.folder / NUMBERS).read_text(encoding="utf-8"))
-    manifest, folder = published.manifest, published.folder.name
-    study = published.study
-    return (
-        f"> **{numbers['verdict_sentence']}**\n\n"
-        f"{numbers['effect_text']} ({numbers['interval_text']}; {numbers['p_text']}), by "
-        f"{numbers['pairs']} pairs of {study.cell.upper()} networks of {study.hidden} units on the "
-        f"track {study.track}. {numbers['mechanism_text']}.\n\n"
-        f"![Change of the error with the penalty, with its interval]({folder}/{EFFECT})\n\n"
-        f"Written by `msstab publish` from the study `{manifest['study_key'][:12]}` of "
-        f"{manifest['built'][:10]}, whose plan, trials and report are in [{folder}]({folder})."
+    texts = json.loads((published.folder / NUMBERS).read_text(encoding="utf-8"))
+    manifest, folder, study = published.manifest, published.folder.name, published.study
+    return "\n\n".join(
+        (
+            f"**{texts['answer_text']}**",
+            texts["found_text"],
+            f"{texts['meaning_text']}",
+            f"![The change of each error with the penalty, with its interval.]({folder}/{EFFECT})",
+            f"{texts['certainty_text']} The networks are of {study.hidden} {study.cell.upper()} "
+            f"units, on the track `{study.track}`; part II of the book varies that. Study "
+            f"`{manifest['study_key']}` of {manifest['built'][:10]}: plan, trials and report are in "
+            f"[{folder}]({folder}), from which `msstab publish` wrote these lines.",
+        )
     )
 
 
