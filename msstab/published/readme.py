@@ -13,16 +13,17 @@ def opening(published: Published) -> str:
     """Return what was found and how sure it is, in Markdown, with the study's figure."""
     texts = json.loads((published.folder / NUMBERS).read_text(encoding="utf-8"))
     manifest, folder, study = published.manifest, published.folder.name, published.study
+    made = f"study `{manifest['study_key']}` of {manifest['built'][:10]}"
     return "\n\n".join(
         (
             f"**{texts['answer_text']}**",
             texts["found_text"],
-            f"{texts['meaning_text']}",
+            texts["meaning_text"],
             f"![The change of each error with the penalty, with its interval.]({folder}/{EFFECT})",
             f"{texts['certainty_text']} The networks are of {study.hidden} {study.cell.upper()} "
-            f"units, on the track `{study.track}`; part II of the book varies that. Study "
-            f"`{manifest['study_key']}` of {manifest['built'][:10]}: plan, trials and report are in "
-            f"[{folder}]({folder}), from which `msstab publish` wrote these lines.",
+            f"units, on the track `{study.track}`; part II of the book varies that. Plan, trials and "
+            f"report of {made} are in [{folder}]({folder}), from which `msstab publish` wrote these "
+            "lines.",
         )
     )
 
