@@ -21,9 +21,9 @@ def opening(published: Published) -> str:
             texts["meaning_text"],
             f"![The change of each error with the penalty, with its interval.]({folder}/{EFFECT})",
             f"{texts['certainty_text']} The networks are of {study.hidden} {study.cell.upper()} "
-            f"units, on the track `{study.track}`; part II of the book varies that. Plan, trials and "
-            f"report of {made} are in [{folder}]({folder}), from which `msstab publish` wrote these "
-            "lines.",
+            f"units, on the track `{study.track}`; part II of the book varies that.",
+            f"Plan, trials and report of {made} are in [{folder}]({folder}), from which "
+            "`msstab publish` wrote these lines.",
         )
     )
 
