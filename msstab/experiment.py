@@ -1,6 +1,7 @@
 """Which trials a Study needs; runs the missing ones, keeps each, returns one tidy table."""
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -11,6 +12,7 @@ import pandas as pd
 import torch
 
 from msstab import arms, planning, spreading, store, tracks
+from msstab.keys import key
 from msstab.planning import Plan
 from msstab.study import Study, StudyError
 from msstab.training import Trained
@@ -229,7 +231,7 @@ class _Runner:
         if missing:
             # For the next plan: scores themselves don't hold how long they took.
             store.save("pace", missing[0].study.key, {"seconds": seconds / len(missing)})
-        return {s.key: load_scores(s) for s in scorings}
+        return _load(scorings)
 
     def write(self, record: dict[str, Any]) -> None:
         """Keep what is fixed before any seed confirms."""
@@ -250,6 +252,27 @@ class _Runner:
         self.done += done
         if self.progress:
             self.progress(self.done, self.total + self.later)
+
+
+def _load(scorings: Sequence[Scoring]) -> dict[str, dict[str, float]]:
+    """Return kept scores by key.
+
+    They are kept once more as one result, since thousands of files take a minute to read. Where
+    other results are reused or what is read is noted, each is read by itself.
+    """
+    if not scorings or any(os.environ.get(name) for name in (store.REUSE, store.READS)):
+        return {s.key: load_scores(s) for s in scorings}
+    names = tuple(s.key for s in scorings)
+    together = key("scores", (), of=names)
+    columns = store.load("scores", together)
+    if columns is None:
+        each = [load_scores(s) for s in scorings]
+        columns = {name: np.array([scores[name] for scores in each]) for name in each[0]}
+        store.save("scores", together, columns)
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return {
+        name: dict(zip(columns, row, strict=True)) for name, row in zip(names, rows, strict=True)
+    }
 
 
 class _NotKeptError(Exception):

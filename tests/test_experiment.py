@@ -599,12 +599,12 @@ def damage(path: Path) -> None:
     path.write_bytes(content[: len(content) // 2])
 
 
-@pytest.mark.parametrize("kind", ["score", "train"])
+@pytest.mark.parametrize("kind", ["scores", "score", "train"])
 def test_a_damaged_entry_is_computed_anew(undisturbed: Experiment, warm: Path, kind: str) -> None:
-    damage(entries(warm, kind)[3])
-    if kind == "train":
-        # A trained network is read only where scores are missing.
-        shutil.rmtree(warm / "score")
+    damage(entries(warm, kind)[-1])
+    # Single scores are read only where those of all are missing, a network where scores are.
+    for read_before in {"score": ["scores"], "train": ["scores", "score"]}.get(kind, []):
+        shutil.rmtree(warm / read_before)
     with pytest.warns(RuntimeWarning, match="damaged cache entry"):
         again = experiment.run(TINY)
     assert_equal(again, undisturbed)
