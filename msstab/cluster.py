@@ -23,7 +23,7 @@ from msstab import parcels, spreading
 from msstab.publishing import BuildError
 from msstab.spreading import Calls, Work
 
-ANSWER, PATIENCE = 10.0, 60.0
+ANSWER, PATIENCE = 30.0, 60.0
 """Seconds to wait for a scheduler; for a first worker, and for another one when all are gone."""
 
 KEPT = "finished trials are kept, and the same command goes on from there"

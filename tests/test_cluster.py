@@ -107,11 +107,11 @@ def workers(address: str, folder: Path, *before: str) -> Iterator[list[Worker]]:
             stack.callback(worker.process.kill)
             started.append(worker)
         with Client(address, set_as_default=False) as client:
-            client.wait_for_workers(len(before), timeout=60)
+            client.wait_for_workers(len(before), timeout=600)
         yield started
 
 
-def wait(done: Callable[[], bool], seconds: float = 60) -> None:
+def wait(done: Callable[[], bool], seconds: float = 600) -> None:
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline
@@ -333,7 +333,8 @@ def test_workers_without_msstab_are_refused(tmp_path: Path) -> None:
     with scheduler(tmp_path) as (address, _), workers(address, tmp_path, without):
         (line,) = lines("build", "--dask", address)
         assert "1 of 1 workers" in line
-        assert "it cannot run msstab: import of msstab" in line
+        assert "it cannot run msstab: " in line
+        assert "No module named 'msstab" in line.replace("\\", "")
 
 
 def test_a_cluster_without_workers_is_refused(
@@ -373,7 +374,6 @@ def test_the_end_of_a_cluster_is_said_in_a_line_and_what_is_done_is_kept(
     gone: str,
     message: str,
 ) -> None:
-    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     told: list[int] = []
     with (
         scheduler(tmp_path) as (address, process),
@@ -387,6 +387,7 @@ def test_the_end_of_a_cluster_is_said_in_a_line_and_what_is_done_is_kept(
                 ends()
 
         with cluster.joined(address), pytest.raises(BuildError, match=message) as error:
+            monkeypatch.setattr(cluster, "PATIENCE", 0.5)
             experiment.run(QUICK, jobs=4, progress=advance)
     assert error.value.exit_code == 1
     assert "\n" not in str(error.value)
