@@ -8,9 +8,11 @@ import typer
 
 from msstab import __version__
 from msstab.cli import audit, build, check, compare, inspect, plan, run, sites
+from msstab.cli.usage import Commands
 
 app = typer.Typer(
     name="msstab",
+    cls=Commands,
     help="A reproducible report: does a mean-square stability penalty make recurrent networks "
     "better?",
     no_args_is_help=True,
