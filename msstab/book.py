@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from msstab import attachments, checks, provenance, publishing
+from msstab import attachments, checks, provenance, publishing, targets
 from msstab.chapters import Outcome, has_parameters, plain, run_chapter
 from msstab.publishing import BuildError
 from msstab.study import Study
@@ -72,8 +73,10 @@ def build(
     out = (out or root / "_build" / "html").resolve()
     pages = read_toc(root)
     chapters = find_chapters(root, pages)
+    if not (root / "_config.yml").is_file():
+        raise BuildError(f"there is no _config.yml in {root}", exit_code=2)
     timings: dict[str, float] = {}
-    with publishing.staging_area(root, out) as staging, environment(root) as variables:
+    with environment(root) as variables, publishing.staging_area(root, out) as staging:
         book = staging / "book"
         ignored = shutil.ignore_patterns("notebooks", "_results", ".ipynb_checkpoints")
         shutil.copytree(root / "book", book, ignore=ignored)
@@ -121,8 +124,9 @@ def read_toc(root: Path) -> list[str]:
 
     try:
         pages = list(files(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))))
-    except yaml.YAMLError as error:
-        raise BuildError(f"_toc.yml can't be read: {error}", exit_code=2) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise BuildError(f"_toc.yml can't be read: {reason}", exit_code=2) from None
     if not pages:
         raise BuildError("_toc.yml names no page", exit_code=2)
     return pages
@@ -252,14 +256,24 @@ def _complaints(done: subprocess.CompletedProcess[str], staging: Path) -> list[s
 
 @contextmanager
 def environment(root: Path) -> Iterator[dict[str, str]]:
-    """Let this process and the kernels share one cache, and give kernels a fixed setting."""
+    """Let this process and the kernels share one cache, and give kernels a fixed setting.
+
+    Raises BuildError for a cache that cannot be written, and ModuleNotFoundError where a package
+    is missing that a book takes.
+    """
     cache = os.environ.get("MSSTAB_CACHE")
     absolute = str(Path(cache).resolve()) if cache else str(root / ".cache")
+    try:
+        targets.require_folder(Path(absolute))
+    except ValueError as error:
+        raise BuildError(f"the cache, {absolute}: {error}", exit_code=2) from None
+    for name in ("papermill", "ipykernel", "jupyter_book"):
+        if find_spec(name) is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     os.environ["MSSTAB_CACHE"] = absolute
     try:
         yield {
             "MSSTAB_CACHE": absolute,
-            "JUPYTER_PREFER_ENV_PATH": "1",  # a broken kernel in the home folder would win
             "OMP_NUM_THREADS": "1",  # sums in the same order on every machine
             "PYTHONHASHSEED": "0",
         }

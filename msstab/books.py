@@ -45,15 +45,23 @@ def open_book(folder: Path) -> Book:
         raise BookError(f"{path} cannot be read: {error}") from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("study_key"), str):
         raise BookError(f"{path} names no study")
+    pages = manifest.get("pages", [])
+    if not isinstance(pages, list) or not all(isinstance(page, str) for page in pages):
+        raise BookError(f"{path} does not list the pages of the book")
     return Book(folder, manifest)
 
 
 def open_report(path: Path) -> Report:
     """Return the report in a file, or that of a book in a folder; raise BookError."""
+    if not path.exists():
+        raise BookError(
+            f"{path}: No such file or directory; name a {REPORT} or the folder of a built book"
+        )
     try:
         return open_book(path).report if path.is_dir() else _report(path)
     except ReportError as error:
-        raise BookError(str(error)) from None
+        first, *others = str(error).splitlines()
+        raise BookError(first + (f" ({len(others)} more)" if others else "")) from None
 
 
 def problems(book: Book) -> list[str]:

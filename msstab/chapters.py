@@ -106,6 +106,7 @@ def _execute(source: Path, target: Path, parameters: Mapping[str, object]) -> st
             cwd=source.parent,
             # A fixed name ignores whatever environment the notebook was last saved in.
             kernel_name="python3",
+            kernel_manager_class=_kernel_of_this_python(),
             progress_bar=False,
             log_output=False,
             execution_timeout=CELL_SECONDS,
@@ -130,6 +131,18 @@ def _execute(source: Path, target: Path, parameters: Mapping[str, object]) -> st
         if _failed(cell[1]):
             return f"{_place(cell)}\n  it ended the chapter early"
     return ""
+
+
+def _kernel_of_this_python() -> type:
+    """Return what starts a kernel, whatever other Python Jupyter knows by that kernel's name."""
+    from jupyter_client.kernelspec import KernelSpecManager
+    from jupyter_client.manager import AsyncKernelManager
+
+    class Manager(AsyncKernelManager):
+        def __init__(self, **given: Any) -> None:
+            super().__init__(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]), **given)
+
+    return Manager
 
 
 def _code(notebook: Any) -> Iterator[tuple[int, Any]]:

@@ -67,7 +67,7 @@ def check(html_dir: Path, expected_pages: Iterable[str]) -> list[str]:
         if not path.is_file():
             problems.append(f"{name}.html is missing")
     pages = {
-        path.relative_to(html_dir).as_posix(): read_page(path.read_text(encoding="utf-8"))
+        path.relative_to(html_dir).as_posix(): read_page(_read(path))
         for path in sorted(html_dir.rglob("*.html"))
         if "_static" not in path.relative_to(html_dir).parts
     }
@@ -78,6 +78,11 @@ def check(html_dir: Path, expected_pages: Iterable[str]) -> list[str]:
         problems += [f"{name}: <{tag}> fetches {url}" for tag, url in page.outside]
         problems += [f"{name}: {problem}" for problem in _dangling(html_dir, name, pages)]
     return [*problems, *_key_problems(html_dir, pages), *_css_problems(html_dir)]
+
+
+def _read(path: Path) -> str:
+    # Bytes that are no text are shown as such by a browser too.
+    return path.read_text(encoding="utf-8", errors="replace")
 
 
 def read_page(text: str) -> Page:
@@ -198,5 +203,5 @@ def _key_problems(root: Path, pages: dict[str, Page]) -> Iterator[str]:
 def _css_problems(root: Path) -> Iterator[str]:
     """Yield what a style sheet would fetch from another site."""
     for path in sorted(root.rglob("*.css")):
-        for url in CSS_REQUEST.findall(path.read_text(encoding="utf-8")):
+        for url in CSS_REQUEST.findall(_read(path)):
             yield f"{path.relative_to(root).as_posix()} fetches {url}"

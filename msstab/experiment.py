@@ -81,9 +81,16 @@ def run(study: Study, *, jobs: int = 1, progress: Progress | None = None) -> Exp
     are made, the total estimates the confirmation and may grow with the grid. Raises StudyError
     for a device that is not there.
     """
-    if study.device != "cpu" and not torch.cuda.is_available():
-        raise StudyError(f"device = {study.device}: torch finds no such device here; use cpu")
+    require_device(study)
     return _run(study, _Runner(jobs, progress))
+
+
+def require_device(study: Study) -> None:
+    """Raise StudyError unless torch finds the device on which networks are to be trained."""
+    kind, _, index = study.device.partition(":")  # torch takes numbers modulo 256
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if kind != "cpu" and int(index or 0) >= found:
+        raise StudyError(f"device = {study.device}: torch finds no such device here; use cpu")
 
 
 def foresee(study: Study) -> Foresight:

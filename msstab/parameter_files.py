@@ -17,7 +17,9 @@ def read(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
         node, content = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
     except OSError as error:
-        raise StudyError(f"{path}: {error.strerror}") from None
+        raise StudyError(
+            f"{path}: {error.strerror}; name a YAML file of parameters, such as `seeds: 32`"
+        ) from None
     except UnicodeDecodeError:
         raise StudyError(f"{path} is not text in UTF-8") from None
     except (yaml.YAMLError, ValueError) as error:

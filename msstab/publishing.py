@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from msstab import targets
 from msstab.checks import MANIFEST
 
 
@@ -24,9 +25,13 @@ class BuildError(Exception):
 def staging_area(root: Path, out: Path, *, mark: str = MANIFEST) -> Iterator[Path]:
     """Give a build its own folder in `root/_build`, and remove what dead builds left behind.
 
-    Raises BuildError if `out` is in use for something other than what `mark`, a file, stands for.
+    Raises BuildError if `out` is in use for something other than what `mark`, a file, stands for;
+    then nothing is written.
     """
     parent = root / "_build"
+    if out == parent.resolve():
+        raise BuildError(f"{out} is where builds do their work; name a folder in it", exit_code=2)
+    require_replaceable(out, mark=mark)
     parent.mkdir(exist_ok=True)
     with _locked(parent):
         _restore(out)
@@ -44,7 +49,10 @@ def staging_area(root: Path, out: Path, *, mark: str = MANIFEST) -> Iterator[Pat
 
 
 def require_replaceable(out: Path, *, mark: str = MANIFEST) -> None:
-    """Raise BuildError unless `out` is free, empty, or holds what msstab built, with its mark."""
+    """Raise BuildError unless `out` is free, empty, or holds what msstab built, with its mark.
+
+    It must also lie outside of other books, where a folder can be made.
+    """
     what = {MANIFEST: "a book", "msstab-site.json": "a site"}.get(mark, "results")
     if out.is_file():
         raise BuildError(f"{out} is a file; name a folder for {what}", exit_code=2)
@@ -54,6 +62,12 @@ def require_replaceable(out: Path, *, mark: str = MANIFEST) -> None:
             "name a folder that is new or empty",
             exit_code=2,
         )
+    if around := next((own for own in out.absolute().parents if (own / MANIFEST).is_file()), None):
+        raise BuildError(f"{out} lies inside the book {around}; name a folder outside", exit_code=2)
+    try:
+        targets.require_folder(out)
+    except ValueError as error:
+        raise BuildError(str(error), exit_code=2) from None
 
 
 def publish(html: Path, out: Path, root: Path, *, mark: str = MANIFEST) -> None:

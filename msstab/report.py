@@ -366,4 +366,4 @@ def _where(location: tuple[int | str, ...]) -> str:
 
 def original_report() -> Report:
     """Return the report under reanalysis, its figures without its sentences."""
-    return read_report(Path(__file__).resolve().parents[1] / "book" / "data" / "stage2_report.json")
+    return read_report(Path(__file__).parent / "data" / "stage2_report.json")

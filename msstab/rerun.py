@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from msstab import book, store
+from msstab import book, store, targets
 from msstab.publishing import BuildError
 from msstab.study import Study, nearest
 
@@ -30,10 +30,15 @@ def run(study: Study, chapter: Path, out: Path, root: Path, *, jobs: int = 1) ->
     """Run what a chapter needs, then the chapter, and write the executed notebook to `out`.
 
     A former notebook stays as it is until the new one is there. Raises BuildError for a cell that
-    fails and for an `out` that is a folder, StudyError for what the study cannot do here.
+    fails and for an `out` where no notebook can be written or a chapter is kept, StudyError for
+    what the study cannot do here.
     """
-    if out.is_dir():
-        raise BuildError(f"{out} is a folder; name a file for the notebook", exit_code=2)
+    try:
+        targets.require_file(out, ".ipynb")
+    except ValueError as error:
+        raise BuildError(str(error), exit_code=2) from None
+    if out.resolve().parent == chapter.resolve().parent:
+        raise BuildError(f"{out} lies among the chapters themselves; name another folder", 2)
     book.find_chapters(root, [f"notebooks/{chapter.stem}"])
     timings: dict[str, float] = {}
     with book.environment(root) as variables, tempfile.TemporaryDirectory() as folder:

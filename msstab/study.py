@@ -5,6 +5,7 @@ import difflib
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -37,9 +38,16 @@ Size = Annotated[int, Field(ge=2, le=512)]
 Bits = Annotated[int, Field(ge=2, le=16)]
 Horizons = Annotated[int, Field(ge=1, le=64)]
 
+MOST = 1_000_000
+"""Most sequences, seeds or draws: more could be typed, but not held."""
+
 
 class StudyError(ValueError):
     """A parameter that cannot be used, described for the person who gave it."""
+
+    def _render_traceback_(self) -> list[str]:
+        # A notebook shows this, and not the code that read the parameter.
+        return [f"StudyError: {self}"]
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -47,7 +55,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     names = list(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]}? " if close else ""
-    return f"{hint}Known: {', '.join(names)}."
+    return f"{hint}Known: {', '.join(names) or 'none'}."
 
 
 class Study(BaseModel):
@@ -64,10 +72,12 @@ class Study(BaseModel):
     hidden: int = Field(32, ge=2, le=512, description="hidden units")
     layers: int = Field(1, ge=1, le=8, description="recurrent layers on top of each other")
     epochs: int = Field(12, ge=1, le=10_000, description="passes over the training sequences")
-    batch: int = Field(32, ge=1, description="sequences per optimiser step")
-    n_train: int = Field(400, ge=8, description="training sequences")
-    n_validation: int = Field(400, ge=8, description="validation sequences, for selection only")
-    n_test: int = Field(400, ge=8, description="test sequences")
+    batch: int = Field(32, ge=1, le=MOST, description="sequences per optimiser step")
+    n_train: int = Field(400, ge=8, le=MOST, description="training sequences")
+    n_validation: int = Field(
+        400, ge=8, le=MOST, description="validation sequences, for selection only"
+    )
+    n_test: int = Field(400, ge=8, le=MOST, description="test sequences")
     arms: tuple[str, ...] = Field(
         (
             *("baseline", "spectral_proxy", "lifted_radius", "moment_growth"),
@@ -91,24 +101,31 @@ class Study(BaseModel):
     sigma_grid: tuple[Positive, ...] = Field(
         (0.05, 0.1, 0.2, 0.4), description="noise levels at which errors under noise are compared"
     )
-    draws: int = Field(64, ge=2, description="noise draws per sequence in the noisy test")
+    draws: int = Field(64, ge=2, le=MOST, description="noise draws per sequence in the noisy test")
     mechanism_sequences: int = Field(
-        64, ge=2, description="test sequences on which the mechanism is measured"
+        64, ge=2, le=MOST, description="test sequences on which the mechanism is measured"
     )
-    tuning_seeds: int = Field(8, ge=2, description="seeds that choose each arm's configuration")
+    tuning_seeds: int = Field(
+        8, ge=2, le=MOST, description="seeds that choose each arm's configuration"
+    )
     seeds: int = Field(
-        0, ge=0, description="paired seeds that confirm, other than tuning's; 0: as planned"
+        0,
+        ge=0,
+        le=MOST,
+        description="paired seeds that confirm, other than tuning's; 0: as planned",
     )
-    max_seeds: int = Field(1024, ge=2, description="most seeds that the plan may ask for")
+    max_seeds: int = Field(1024, ge=2, le=MOST, description="most seeds that the plan may ask for")
     power: float = Field(
         0.9, gt=0.5, lt=1, description="power with which the plan detects the effect of interest"
     )
     other_seeds: int = Field(
-        64, ge=2, description="paired seeds for the arms beside the one that is judged"
+        64, ge=2, le=MOST, description="paired seeds for the arms beside the one that is judged"
     )
-    survey_seeds: int = Field(32, ge=2, description="paired seeds of each comparison in part II")
+    survey_seeds: int = Field(
+        32, ge=2, le=MOST, description="paired seeds of each comparison in part II"
+    )
     survey_tuning_seeds: int = Field(
-        4, ge=2, description="seeds that choose each arm's configuration in part II"
+        4, ge=2, le=MOST, description="seeds that choose each arm's configuration in part II"
     )
     survey_arms: tuple[str, ...] = Field(
         ("output_variance",), description="arms that part II compares beside the judged one"
@@ -145,13 +162,13 @@ class Study(BaseModel):
     target_columns: tuple[str, ...] = Field(
         (), description="for a series of your own: columns to be forecast; empty: as go in"
     )
-    study_seed: int = Field(0, ge=0, description="root of every random number")
+    study_seed: int = Field(0, ge=0, lt=2**63, description="root of every random number")
     alpha: float = Field(0.05, gt=0, lt=0.5, description="two-sided level of every test")
     sesoi: float = Field(
         0.05, gt=0, lt=1, description="smallest effect of interest, as a share of the error"
     )
     dtype: Literal["float32", "float64"] = Field("float32", description="training precision")
-    device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="where networks train")
+    device: str = Field("cpu", description="where networks train")
 
     @pydantic.field_validator("track", "cell", "noise")
     @classmethod
@@ -206,6 +223,13 @@ class Study(BaseModel):
         if seeds == 1:
             raise ValueError("give at least 2, or 0 for as many as the plan asks for")
         return seeds
+
+    @pydantic.field_validator("device")
+    @classmethod
+    def _of_torch(cls, device: str) -> str:
+        if not re.fullmatch(r"cpu|cuda(:\d{1,3})?", device):
+            raise ValueError("give cpu, cuda, or one of several, such as cuda:1")
+        return device
 
     @pydantic.model_validator(mode="after")
     def _consistent(self) -> "Study":
@@ -344,7 +368,10 @@ def _known_name(kind: str, name: str) -> str:
         raise RuntimeError(f"no {kind} is declared yet: import msstab.experiment first")
     if name in KNOWN_NAMES[kind]:
         return name
-    opened = OPENERS[kind](name) if kind in OPENERS else None
+    try:
+        opened = OPENERS[kind](name) if kind in OPENERS else None
+    except SystemExit:
+        raise ValueError(f"{name} ends the program when its file is read") from None
     if opened is None:
         raise ValueError(f"no such {kind}; {nearest(name, KNOWN_NAMES[kind])}")
     return opened
@@ -387,7 +414,7 @@ def _literal(value: object) -> object:
 
 def _explain(error: Any) -> str:
     """One line for one pydantic error: the parameter, what was given, what is allowed."""
-    message = error["msg"].removeprefix("Value error, ")
+    message = " ".join(error["msg"].removeprefix("Value error, ").split())
     if not error["loc"]:
         return str(message)
     return f"{error['loc'][0]} = {error['input']!r}: {message[0].lower()}{message[1:]}"

@@ -5,6 +5,7 @@ import shutil
 import sys
 import types
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def make_project(root: Path) -> Path:
     root.mkdir(parents=True, exist_ok=True)
     for name in ("_config.yml", "CITATION.cff"):
         shutil.copy(REPOSITORY / name, root)
-    ignored = shutil.ignore_patterns("notebooks", "_results", "data")
+    ignored = shutil.ignore_patterns("notebooks", "_results")
     shutil.copytree(REPOSITORY / "book", root / "book", ignore=ignored)
     (root / "book" / "index.md").write_text("# Home\n\n{{ verdict_sentence }}\n", encoding="utf-8")
     (root / "_toc.yml").write_text(
@@ -135,6 +136,7 @@ def make_whole_project(root: Path) -> Path:
 
 def fake_rooms(patch: pytest.MonkeyPatch, numbers: dict[str, object] | None = None) -> list[Study]:
     """Replace training and its results; return the list that each trained study is added to."""
+    import_module("msstab.outlook")  # which else would keep what is replaced here
     trained: list[Study] = []
 
     def collect(

@@ -11,7 +11,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
     check["name"]: check
     for check in json.loads((HERE / "data" / "external_checks.json").read_text())
 }
-ORIGINAL = json.loads((HERE.parent / "book" / "data" / "stage2_report.json").read_text())
+ORIGINAL = json.loads((HERE.parent / "msstab" / "data" / "stage2_report.json").read_text())
 BASELINE = np.array(ORIGINAL["bench_report"]["baseline"]["full"]["per_seed"])
 IDEA = np.array(ORIGINAL["bench_report"]["idea"]["per_seed"])
 DIFFERENCES = IDEA - BASELINE

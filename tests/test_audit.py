@@ -10,7 +10,7 @@ from msstab.audit import Kind, Row, audit, to_frame
 from msstab.evidence import summarise
 from msstab.report import Arm, Report, build_report, read_report
 
-ORIGINAL = Path(__file__).parents[1] / "book" / "data" / "stage2_report.json"
+ORIGINAL = Path(__file__).parents[1] / "msstab" / "data" / "stage2_report.json"
 
 
 def original_rows() -> dict[str, Row]:

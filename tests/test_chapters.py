@@ -1,3 +1,4 @@
+import json
 import sys
 from pathlib import Path
 
@@ -108,7 +109,15 @@ def test_an_output_that_shows_a_private_path_is_refused(tmp_path: Path) -> None:
     assert not target.exists()
 
 
-def test_the_kernel_is_this_python_whatever_the_notebook_names(tmp_path: Path) -> None:
+def test_the_kernel_is_this_python_whatever_jupyter_and_the_notebook_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What an environment that is long gone leaves behind, where Jupyter looks first.
+    folder = tmp_path / "jupyter" / "kernels" / "python3"
+    folder.mkdir(parents=True)
+    spec = {"argv": ["/gone/python", "{connection_file}"], "display_name": "", "language": "python"}
+    (folder / "kernel.json").write_text(json.dumps(spec))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
     source = tmp_path / "notebooks" / "02_x.ipynb"
     write_notebook(source, [PARAMETERS, code("import sys\nprint(sys.executable)")])
     notebook = nbformat.read(source, 4)

@@ -71,35 +71,6 @@ def test_a_file_of_parameters_changes_the_profile_and_single_ones_change_the_fil
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--params", "gone.yml"], "gone.yml: No such file or directory"),
-        (["-p", "hiden=64"], "hiden is not a parameter; did you mean hidden?"),
-        (["-p", "hidden=many"], "hidden = 'many': input should be a valid integer"),
-        (["-p", "seeds"], "-p seeds is not of the form NAME=VALUE"),
-        (["-p", "=3"], "-p =3 is not of the form NAME=VALUE"),
-        (["--profile", "ful"], "profile ful is not known; did you mean full?"),
-        (["-p", "arms=baseline,hinj"], "did you mean hinge?"),
-    ],
-)
-def test_a_mistake_is_explained_before_anything_runs(
-    built: list[dict[str, Any]], arguments: list[str], message: str
-) -> None:
-    result = run("build", *arguments)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: ")
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
-    assert built == []
-
-
-def test_no_process_at_all_is_refused(built: list[dict[str, Any]]) -> None:
-    assert run("build", "--jobs", "0").exit_code == 2
-    assert built == []
-
-
-@pytest.mark.parametrize(
     ("problem", "code", "message"),
     [
         (book.BuildError("chapter x failed"), 1, "error: chapter x failed\n"),

@@ -13,19 +13,11 @@ from msstab import cli, rerun
 from msstab.study import Study
 
 KEY = "a1b2c3d4e5f6"
-ORIGINAL = Path(__file__).parents[1] / "book" / "data" / "stage2_report.json"
+ORIGINAL = Path(__file__).parents[1] / "msstab" / "data" / "stage2_report.json"
 
 
 def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-
-
-def refused(result: Result, message: str) -> bool:
-    """Whether a command ended with a line that says so, and with nothing else."""
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    assert result.stderr.startswith("error: ")
-    return message in result.stderr
 
 
 @pytest.fixture(autouse=True)
@@ -75,12 +67,6 @@ def test_check_tells_a_second_build_from_another_book(shelf: tuple[Path, Path]) 
     assert refused(run("check", first, "--same-as", first.parent), "holds no book")
 
 
-def test_check_of_anything_else_exits_2(tmp_path: Path) -> None:
-    for options in ([], ["--json"]):
-        assert refused(run("check", tmp_path, *options), "holds no book of msstab")
-        assert refused(run("check", tmp_path / "gone", *options), "is not a folder")
-
-
 def test_check_loads_no_torch(shelf: tuple[Path, Path]) -> None:
     program = (
         "import sys; from msstab.cli import app\n"
@@ -123,22 +109,12 @@ def test_compare_draws_both_effects(shelf: tuple[Path, Path], tmp_path: Path) ->
     assert text.startswith("<svg")
     assert "first: -" in text
     assert "second: +" in text
-    assert refused(run("compare", *shelf, "--figure", shelf[0]), str(shelf[0]))
 
 
-def test_compare_takes_the_original_and_refuses_what_is_no_report(
-    shelf: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_compare_takes_the_original(shelf: tuple[Path, Path]) -> None:
     result = run("compare", ORIGINAL, shelf[0])
     assert result.exit_code == 0
     assert "not recorded" in result.stdout
-    (tmp_path / "empty.json").write_text("{}")
-    for path, message in (
-        (tmp_path / "gone.json", "gone.json: No such file"),
-        (tmp_path, "holds no book"),
-        (tmp_path / "empty.json", "bench_report: Field required"),
-    ):
-        assert refused(run("compare", shelf[0], path), message)
 
 
 # ---- site
@@ -152,9 +128,6 @@ def test_site_gathers_books(
     assert result.exit_code == 0, result.stderr
     assert result.stdout == "shelf/index.html\n"
     assert (tmp_path / "project" / "shelf" / "first" / "index.html").is_file()
-    assert refused(run("site", tmp_path, "--out", "shelf"), "holds no book of msstab")
-    assert refused(run("site", shelf[0], "--out", shelf[1]), "something other than a site")
-    assert run("site", "--out", "shelf").exit_code == 2
 
 
 # ---- run
@@ -182,9 +155,6 @@ def test_run_writes_one_executed_chapter(tmp_path: Path, monkeypatch: pytest.Mon
     assert chapter == project / "notebooks" / "00_only.ipynb"
     assert (out, jobs) == (Path("mine.ipynb"), 3)
     assert run("run", "00_only").stdout == "_build/00_only.ipynb\n"
-    assert refused(run("run", "00_onyl"), "no chapter 00_onyl; did you mean 00_only?")
-    assert refused(run("run", "00_only", "-p", "hiden=3"), "did you mean hidden?")
-    assert refused(run("run", "00_only", "--params", "gone.yml"), "gone.yml: No such file")
     assert len(asked) == 2
 
 
@@ -220,7 +190,6 @@ def test_plan_shows_what_a_build_would_run(tmp_path: Path, monkeypatch: pytest.M
     assert row[1:5] == [str(stage[name]) for name in ("kept", "train", "score", "later")]
     assert "2 processes: training a network takes" in " ".join(result.stdout.split())
     assert not (tmp_path / "cache").exists()
-    assert refused(run("plan", "-p", "hiden=3"), "did you mean hidden?")
 
 
 # ---- completion

@@ -78,28 +78,6 @@ def test_without_targets_there_is_no_error(tmp_path: Path, files: tuple[str, ...
     assert "1 sequence of 6 steps" in found.stdout
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--cell", "lstm"], "--cell lstm: 4 x 5 rows are needed"),
-        (["--readout", "tail"], "--readout tail"),
-        (["--nonlinearity", "relu"], "--nonlinearity relu: tanh is needed, and the cell is gru"),
-        (["--sigma", "0"], "--sigma 0.0: it must lie between 0 and 100"),
-        (["--sigma", "nan"], "--sigma nan: it must"),
-        (["--html", "{folder}"], "{folder}"),
-    ],
-)
-def test_an_option_that_cannot_be_used_exits_2_with_a_line(
-    tmp_path: Path, files: tuple[str, ...], options: list[str], message: str
-) -> None:
-    found = run(*files, *(option.format(folder=tmp_path) for option in options))
-    assert found.exit_code == 2
-    assert found.stdout == ""
-    assert found.stderr.startswith("error: ")
-    assert message.format(folder=tmp_path) in found.stderr
-    assert len(found.stderr.splitlines()) == 1
-
-
 def test_hostile_code_is_refused_by_the_command_too(tmp_path: Path, files: tuple[str, ...]) -> None:
     model = saved(tmp_path, gru() | {"extra": Malicious(tmp_path / "trace")})
     done = subprocess.run(

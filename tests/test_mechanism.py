@@ -10,7 +10,7 @@ from msstab.report import read_report
 
 
 def test_relative_errors_are_measured_as_the_original_measured_its_own() -> None:
-    report = read_report(Path(__file__).parents[1] / "book" / "data" / "stage2_report.json")
+    report = read_report(Path(__file__).parents[1] / "msstab" / "data" / "stage2_report.json")
     signature = report.bench_report.mechanism_signature
     predicted = signature.predicted_lifted_rho_mean
     observed = signature.observed_hidden_second_moment_ratio_mean

@@ -1,8 +1,11 @@
 import ast
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -152,15 +155,48 @@ def test_words_lead_to_the_glossary(notebook: Any) -> None:
     assert used <= set(terms)
 
 
-@pytest.mark.slow
-def test_papermill_stops_at_a_misspelt_parameter_and_names_the_right_one(tmp_path: Path) -> None:
-    arguments = ["03_penalty.ipynb", str(tmp_path / "out.ipynb"), "-p", "hiden", "64"]
-    done = subprocess.run(
-        [sys.executable, "-m", "papermill", *arguments],
-        cwd=FOLDER,
+def papermill_alone(
+    *arguments: str | Path, cwd: Path, package: Path = FOLDER.parent
+) -> subprocess.CompletedProcess[str]:
+    """Run papermill's own command, with a package that lies somewhere."""
+    return subprocess.run(
+        [sys.executable, "-m", "papermill", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(package)},
         capture_output=True,
         text=True,
         timeout=120,
     )
+
+
+@pytest.mark.slow
+def test_papermill_stops_at_a_misspelt_parameter_and_names_the_right_one(tmp_path: Path) -> None:
+    out = tmp_path / "out.ipynb"
+    done = papermill_alone("03_penalty.ipynb", out, "-p", "hiden", "64", cwd=FOLDER)
     assert done.returncode != 0
-    assert "hiden is not a parameter; did you mean hidden?" in done.stderr
+    line = "StudyError: hiden is not a parameter; did you mean hidden? Known: track,"
+    assert done.stderr.strip().splitlines()[-1].startswith(line)
+    cells = nbformat.read(out, 4).cells
+    (error,) = (own for cell in cells for own in cell.get("outputs", []))
+    assert len(error.traceback) == 1  # what Jupyter shows: no code but the reader's own
+
+
+@pytest.mark.slow
+def test_papermill_runs_a_chapter_from_anywhere_with_the_package_alone(tmp_path: Path) -> None:
+    """As after an installation that is not editable: what `pyproject.toml` lists, no repository."""
+    listed = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text())["tool"]["setuptools"]
+    for name in listed["packages"]:
+        folder = Path(*name.split("."))
+        for pattern in ("*.py", *listed["package-data"].get(name, ())):
+            for file in (FOLDER.parent / folder).glob(pattern):
+                target = tmp_path / "site" / file.relative_to(FOLDER.parent)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, target)
+    chapter, out = FOLDER / "00_original.ipynb", tmp_path / "out.ipynb"
+    done = papermill_alone(
+        *(chapter, out, "-p", "sesoi", "0.1"), cwd=tmp_path, package=tmp_path / "site"
+    )
+    assert done.returncode == 0, done.stderr
+    cells = {cell.id: cell for cell in nbformat.read(out, 4).cells}
+    assert "to find one of 10% would take" in str(cells["00-08"].outputs)
+    assert {path.name for path in tmp_path.iterdir()} == {"site", "out.ipynb"}

@@ -12,7 +12,7 @@ from outcomes import BASELINE, SHIFTS, evidence_for
 from msstab.report import Arm, Report, ReportError, build_report, read_report, write_report
 from msstab.verdict import Outcome
 
-ORIGINAL = Path(__file__).parents[1] / "book" / "data" / "stage2_report.json"
+ORIGINAL = Path(__file__).parents[1] / "msstab" / "data" / "stage2_report.json"
 WORDS = {
     Outcome.BETTER: "lowers",
     Outcome.WORSE: "raises",

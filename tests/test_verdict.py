@@ -12,7 +12,7 @@ from msstab.evidence import Judged, Scale, summarise
 from msstab.report import read_report
 from msstab.verdict import Outcome
 
-ORIGINAL = Path(__file__).parents[1] / "book" / "data" / "stage2_report.json"
+ORIGINAL = Path(__file__).parents[1] / "msstab" / "data" / "stage2_report.json"
 
 
 def evidence_for(outcome: Outcome) -> Judged:

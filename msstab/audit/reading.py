@@ -142,7 +142,8 @@ def read(path: str | Path) -> Document:
     except AuditError as error:
         raise AuditError(f"{path}: {error}") from None
     except OSError as error:
-        raise AuditError(f"{path}: {error.strerror or error}") from None
+        reason = error.strerror or error
+        raise AuditError(f"{path}: {reason}; name a bench_report.json") from None
     except UnicodeDecodeError:
         raise AuditError(f"{path}: this is not a text in UTF-8, which JSON must be") from None
     except RecursionError:

@@ -19,9 +19,11 @@ from msstab.cli import (
     sites,
     verify,
 )
+from msstab.cli.usage import Commands
 
 app = typer.Typer(
     name="msstab",
+    cls=Commands,
     help="A reproducible report: does a mean-square stability penalty make recurrent networks "
     "better?",
     no_args_is_help=True,

@@ -26,8 +26,11 @@ def compare(
 
     Exit codes: 0 compared, 2 a file or folder cannot be used.
     """
-    from msstab import books, comparing, terminal
+    from msstab import books, comparing, targets, terminal
 
+    if figure is not None:
+        with shared.usable("--figure"):
+            targets.require_file(figure, ".svg")
     try:
         reports = [books.open_report(path) for path in (first, second)]
         rows = comparing.compare(*reports)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from msstab import terminal
+from msstab import targets, terminal
 from msstab.cli import shared
 
 
@@ -46,6 +46,9 @@ def inspect(
     """
     if not 0 < sigma <= 100:
         shared.fail(f"--sigma {sigma}: it must lie between 0 and 100", 2)
+    if html is not None:
+        with shared.usable("--html"):
+            targets.require_file(html, ".html")
     for name in shared.THREADS:
         os.environ.setdefault(name, "1")
     from rich.console import Console

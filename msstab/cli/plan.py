@@ -18,11 +18,9 @@ def plan(
     study = shared.asked_study(profile, parameter, params)
     from msstab import book, outlook, terminal
 
-    try:
+    with shared.explained():
         root = book.find_root()
         chapters = [path.stem for path in book.find_chapters(root, book.read_toc(root))]
-    except book.BuildError as error:
-        shared.fail(str(error), error.exit_code)
     with shared.reusing(reuse):
         found = outlook.outlook(study, chapters, jobs=jobs or shared.cores())
     if as_json:

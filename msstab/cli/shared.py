@@ -119,8 +119,10 @@ def asked_study(profile_name: str, pairs: list[str] | None, file: Path | None) -
 
             given = {**parameter_files.read(file), **given}
         # Importing the experiment declares the tracks, cells, noises and arms a study may name.
-        import_module("msstab.experiment")
-        return studies.parse(given, studies.profile(profile_name))
+        experiment = import_module("msstab.experiment")
+        study = studies.parse(given, studies.profile(profile_name))
+        experiment.require_device(study)
+        return study
     except studies.StudyError as error:
         fail(str(error), 2)
 
@@ -187,6 +189,15 @@ def explained() -> Iterator[None]:
         fail(str(error), error.exit_code)
     except OSError as error:
         fail(refused(error), 2)
+
+
+@contextmanager
+def usable(option: str) -> Iterator[None]:
+    """End the command with a line where an option of it has a value that cannot be used."""
+    try:
+        yield
+    except ValueError as error:
+        fail(f"{option} {error}", 2)
 
 
 def refused(error: OSError) -> str:
