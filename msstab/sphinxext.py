@@ -111,7 +111,8 @@ def finish_site(app: Sphinx, error: Exception | None) -> None:
         return
     site = Path(app.outdir)
     for page in site.rglob("*.html"):
-        page.write_text(_without_icon_assets(page.read_text(encoding="utf-8")), encoding="utf-8")
+        content = _without_icon_assets(page.read_text(encoding="utf-8"))
+        page.write_text(_scripts_last(content), encoding="utf-8")
     for scripts in site.glob("_static/vendor/fontawesome/*/js"):
         shutil.rmtree(scripts)
     _copy_mathjax(site / "_static" / "mathjax")
@@ -189,6 +190,25 @@ def _without_icon_assets(page: str) -> str:
         "",
         page,
     )
+
+
+def _scripts_last(page: str) -> str:
+    """Move the scripts of a page's head behind its text, which they would otherwise delay.
+
+    All but the one that sets the theme, before anything is drawn in another one.
+    """
+    head, found, rest = page.partition("</head>")
+    mark = "<!-- Scripts loaded after <body> so the DOM is not blocked -->"
+    if mark not in rest:  # a page of another layout
+        return page
+    script = r"<script(?![^>]*data-cfasync).*?</script>\s*"
+    scripts = "".join(re.findall(script, head, flags=re.DOTALL))
+    head = re.sub(script, "", head, flags=re.DOTALL)
+    # What is announced here would compete with the style sheets.
+    head = re.sub(r'<link rel="preload" as="script"[^>]*>\s*', "", head)
+    # The theme's own sheet only names another one, which the browser would learn late.
+    head = head.replace("_static/styles/theme.css", "_static/basic.css")
+    return head + found + rest.replace(mark, scripts, 1)
 
 
 def _copy_mathjax(target: Path) -> None:

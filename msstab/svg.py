@@ -28,6 +28,9 @@ GREY = "#808080"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, GREY)
 """Colours readable on light and dark pages, in the order in which to use them."""
 
+TEXT_SHARE = 0.7
+"""How much of a palette's colour is left in letters; the rest is ink, for a contrast of 4.5:1."""
+
 INK = "#000000"
 """What to draw with so that it takes the page's text colour."""
 
@@ -78,7 +81,7 @@ def theme_svg(figure: Figure, alt: str) -> str:
         raise ValueError("a figure needs alt text: say in a sentence or two what it shows")
     svg = _saved(figure)
     svg = _prefix_ids(svg, "f" + hashlib.sha256((alt + svg).encode()).hexdigest()[:10])
-    svg = _theme_colours(svg)
+    svg = _theme_colours(_readable_letters(svg))
     return _open_tag(svg, html.escape(" ".join(alt.split())))
 
 
@@ -171,6 +174,18 @@ def _prefix_ids(svg: str, prefix: str) -> str:
     used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
     svg = re.sub(r' id="([^"]+)"', lambda m: f' id="{prefix}-{m[1]}"' if m[1] in used else "", svg)
     return re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}-", svg)
+
+
+def _readable_letters(svg: str) -> str:
+    """Move coloured letters towards the ink: what stands out as a line may be too pale to read."""
+
+    def mixed(match: re.Match[str]) -> str:
+        if match[2].lower() in {INK, PAPER}:
+            return match[0]
+        return f"{match[1]}color-mix(in srgb, {match[2]} {100 * TEXT_SHARE:g}%, currentColor)"
+
+    # Only texts are groups that have a colour and a place.
+    return re.sub(r'(<g style="fill: )(#[0-9a-fA-F]{6})(?=[^">]*" transform=)', mixed, svg)
 
 
 def _theme_colours(svg: str) -> str:

@@ -1,7 +1,10 @@
 """A small project to build: the real configuration and prose, around chapters of a few cells."""
 
+import fcntl
 import json
+import os
 import shutil
+import subprocess
 import sys
 import types
 from collections.abc import Callable
@@ -196,3 +199,54 @@ def tiny_results(tiny_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Results:
     """Return the results of a real Study of tiny networks, trained once for all tests."""
     monkeypatch.setenv("MSSTAB_CACHE", str(tiny_cache))
     return results.collect(TINY, jobs=1)
+
+
+@pytest.fixture(scope="session")
+def tiny_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a book of the real chapters at a tiny scale, around the example of an own arm.
+
+    Built once, whichever of several workers needs it first.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    project = shared / "tiny-book"
+    with (shared / "tiny-book.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not project.exists():
+            _build_tiny_book(project)
+    html = project / "_build" / "html"
+    assert html.is_dir(), "the tiny book could not be built, as another test has said"
+    return html
+
+
+@pytest.fixture(scope="session")
+def shown_book(request: pytest.FixtureRequest) -> Path:
+    """Return the book that the tests in a browser look at: MSSTAB_BOOK, or the tiny one."""
+    if given := os.environ.get("MSSTAB_BOOK"):
+        return Path(given).resolve()
+    built: Path = request.getfixturevalue("tiny_book")
+    return built
+
+
+def _build_tiny_book(project: Path) -> None:
+    ignored = shutil.ignore_patterns("notebooks", "_results")
+    shutil.copytree(REPOSITORY / "book", project / "book", ignore=ignored)
+    shutil.copytree(REPOSITORY / "notebooks", project / "notebooks")
+    for name in ("_config.yml", "_toc.yml", "CITATION.cff"):
+        shutil.copy(REPOSITORY / name, project)
+    example = nbformat.read(REPOSITORY / "notebooks" / "own_idea.ipynb", 4)
+    (cell,) = (cell for cell in example.cells if cell.id == "arm")
+    (project / "my_idea.py").write_text(cell.source, encoding="utf-8")
+    changes = {"arms": "baseline,my_idea.py:slow_states,noise_injection", "hidden": 6, "epochs": 2}
+    few = {"tuning_seeds": 2, "seeds": 6, "other_seeds": 2, "draws": 8, "sigma_grid": "0.2,0.4"}
+    options = [f"-p{name}={value}" for name, value in (changes | few).items()]
+    done = subprocess.run(
+        [sys.executable, "-m", "msstab", "build", "--profile", "quick", "--jobs", "2", *options],
+        cwd=project,
+        env={**os.environ, "MSSTAB_CACHE": str(project / ".cache")},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr

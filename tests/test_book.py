@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import nbformat
 import pytest
 from conftest import (
     CARD,
@@ -132,6 +131,19 @@ def test_the_front_page_says_how_to_cite_and_to_run_it(whole: Path) -> None:
     for name in ("index", "notebooks/03_penalty"):
         footer = page(whole, name).partition("msstab-provenance")[2]
         assert "CC BY 4.0" in footer
+
+
+def test_scripts_come_after_the_text_and_in_their_order(whole: Path) -> None:
+    head, _, rest = page(whole, "theory").partition("</head>")
+    (only,) = re.findall(r"<script.*?</script>", head, re.DOTALL)
+    assert "dataset.theme" in only
+    order = (
+        *("</main>", "documentation_options.js", "doctools.js", "let toggleHintShow"),
+        *("togglebutton.js", "window.MathJax", "tex-chtml.js", "accessible.js"),
+        *("bootstrap.js", "pydata-sphinx-theme.js"),
+    )
+    places = [rest.index(name) for name in order]
+    assert places == sorted(places)
 
 
 def test_a_chapter_shows_a_numbered_figure_that_follows_the_theme(whole: Path) -> None:
@@ -442,32 +454,7 @@ def wait_until(condition: object, seconds: float = 120) -> None:
 
 
 @pytest.mark.slow
-def test_the_real_chapters_make_a_book_around_an_arm_of_ones_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All of it at a tiny scale, with the example of the page that explains arms, in a file."""
-    project, source = tmp_path / "project", Path(__file__).parents[1]
-    ignored = shutil.ignore_patterns("notebooks", "_results")
-    shutil.copytree(source / "book", project / "book", ignore=ignored)
-    shutil.copytree(source / "notebooks", project / "notebooks")
-    for name in ("_config.yml", "_toc.yml", "CITATION.cff"):
-        shutil.copy(source / name, project)
-    example = nbformat.read(source / "notebooks" / "own_idea.ipynb", 4)
-    (cell,) = (cell for cell in example.cells if cell.id == "arm")
-    (project / "my_idea.py").write_text(cell.source, encoding="utf-8")
-    monkeypatch.setenv("MSSTAB_CACHE", str(tmp_path / "cache"))
-    changes = {"arms": "baseline,my_idea.py:slow_states,noise_injection", "hidden": 6, "epochs": 2}
-    few = {"tuning_seeds": 2, "seeds": 6, "other_seeds": 2, "draws": 8, "sigma_grid": "0.2,0.4"}
-    options = [f"-p{name}={value}" for name, value in (changes | few).items()]
-    done = subprocess.run(
-        [sys.executable, "-m", "msstab", "build", "--profile", "quick", "--jobs", "2", *options],
-        cwd=project,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    html = project / "_build" / "html"
-    page = (html / "notebooks" / "03_penalty.html").read_text("utf-8")
+def test_the_real_chapters_make_a_book_around_an_arm_of_ones_own(tiny_book: Path) -> None:
+    page = (tiny_book / "notebooks" / "03_penalty.html").read_text("utf-8")
     for arm in ("slow states", "noise injection"):
         assert arm in page

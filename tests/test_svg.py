@@ -127,6 +127,29 @@ def test_each_colour_is_readable_on_light_and_dark_pages(colour: str) -> None:
     assert all(contrast(colour, page) >= 3 for page in ("#ffffff", *DARK_PAGES))
 
 
+@pytest.mark.parametrize("colour", svg.PALETTE)
+def test_letters_in_each_colour_are_readable_on_light_and_dark_pages(colour: str) -> None:
+    with svg.style():
+        figure, axes = plt.subplots()
+        axes.text(0.5, 0.5, "a note", color=colour)
+        axes.plot([0, 1], [0, 1], color=colour)
+    drawn = svg.theme_svg(figure, "alt")
+    (share,) = re.findall(
+        rf"fill: color-mix\(in srgb, {colour} (\d+)%, currentColor\)", drawn, re.I
+    )
+    assert len(re.findall(rf"stroke: {colour};", drawn, re.I)) == 1
+    for ink, pages in (("#222832", ("#ffffff",)), ("#ced6dd", DARK_PAGES)):
+        letters = mixture(colour, ink, int(share) / 100)
+        assert all(contrast(letters, page) >= 4.5 for page in pages)
+
+
+def mixture(colour: str, ink: str, share: float) -> str:
+    parts = [[int(text[i : i + 2], 16) for i in (1, 3, 5)] for text in (colour, ink)]
+    return "#" + "".join(
+        f"{round(share * a + (1 - share) * b):02x}" for a, b in zip(*parts, strict=True)
+    )
+
+
 def test_a_picture_offers_svg_png_and_text_and_closes_its_figure() -> None:
     figure = draw()
     picture = svg.Picture(figure, "Two dots", DOTS)

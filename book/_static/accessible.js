@@ -12,8 +12,26 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   document.querySelectorAll(".citation-list").forEach((list) => list.setAttribute("role", "list"));
   document.querySelectorAll(".citation").forEach((item) => item.setAttribute("role", "listitem"));
-  // What scrolls sideways must be reachable from the keyboard.
-  document.querySelectorAll(".pst-scrollable-table-container, .bd-content .text_html, .bd-content div.math").forEach((box) => {
-    if (box.scrollWidth > box.clientWidth) box.setAttribute("tabindex", "0");
-  });
 });
+
+// What scrolls sideways must be reachable from the keyboard, and nothing else need be.
+const reach = () => {
+  const boxes = ".pst-scrollable-table-container, .bd-content .text_html, .bd-content div.math, .bd-content pre";
+  document.querySelectorAll(boxes).forEach((box) => {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  });
+};
+addEventListener("resize", reach);
+addEventListener("load", async () => {
+  await window.MathJax?.startup?.promise;
+  reach();
+});
+
+// Browsers print no backgrounds, and letters meant for a dark one would be pale on paper.
+let shown;
+addEventListener("beforeprint", () => {
+  shown = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
+});
+addEventListener("afterprint", () => (document.documentElement.dataset.theme = shown));
