@@ -44,7 +44,7 @@ def _sources(chapter: str, repository: str) -> str:
         return ""
     address = html.escape(repository.rstrip("/"))
     notebook = f"{address}/blob/main/notebooks/{chapter}.ipynb"
-    issue = f"{address}/issues/new?title=Chapter%20{chapter}"
+    issue = f"{address}/issues/new?title=Chapter+{chapter}"
     return (
         f'<a href="{notebook}">the notebook</a>, '
         f'<a href="{address}/tree/main/msstab">the code</a>, '

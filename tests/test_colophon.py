@@ -22,7 +22,7 @@ def test_a_chapter_says_how_it_was_made() -> None:
         "torch 2, numpy 3",
         "<code>msstab run 03_penalty --profile quick -p seeds=9</code>",
         'href="https://github.com/Ada/report/blob/main/notebooks/03_penalty.ipynb"',
-        'href="https://github.com/Ada/report/issues/new?title=Chapter%2003_penalty"',
+        'href="https://github.com/Ada/report/issues/new?title=Chapter+03_penalty"',
     ):
         assert shown in text
     assert text.startswith('<details class="msstab-colophon"><summary>How')

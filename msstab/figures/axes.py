@@ -49,8 +49,10 @@ def panels(titles: Sequence[str], *, columns: int = 3) -> tuple[Figure, list[Axe
     """Return small axes of equal scales, one for each title, and their figure."""
     columns = min(columns, len(titles))
     rows = -(-len(titles) // columns)
+    # One row alone must still be as high as the label of its axis is long.
+    height = max(2.8, 0.7 + 1.5 * rows)
     figure, grid = plt.subplots(
-        rows, columns, sharex=True, sharey=True, squeeze=False, figsize=(5.4, 0.7 + 1.5 * rows)
+        rows, columns, sharex=True, sharey=True, squeeze=False, figsize=(5.4, height)
     )
     axes: list[Axes] = list(grid.flat)
     for own, title in zip(axes, titles, strict=False):

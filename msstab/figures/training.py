@@ -70,10 +70,11 @@ def learning_curves(curves: Mapping[str, NDArray[np.float64]], best: str) -> Pic
         axes.set_xlabel("epoch")
         axes.set_ylabel("training error (MSE)")
         figure.legend(title="learning rate", loc="outside upper left", ncols=len(curves))
-        final = ", ".join(f"{v.mean(axis=0)[-1]:.2g} at {k}" for k, v in curves.items())
+        means = {label: losses.mean(axis=0) for label, losses in curves.items()}
+        ends = ", ".join(f"{m[0]:.2g} to {m[-1]:.2g} at {k}" for k, m in means.items())
         return Picture(
             figure,
-            f"Training error falls with the epochs; at the last one: {final}.",
+            f"Training error from the first epoch to the last, by learning rate: {ends}.",
             _by_epoch(curves, "learning_rate", "training_error"),
         )
 
