@@ -1,5 +1,6 @@
 """Which run made a book: its parameters, versions and date, for its pages and its manifest."""
 
+import html
 import os
 import subprocess
 from datetime import UTC, datetime
@@ -108,17 +109,19 @@ def parameters_table(study: Study) -> str:
 
 
 def _how_to_cite(facts: dict[str, Any]) -> str:
-    cited = facts["citation"]
+    cited = {name: html.escape(text) for name, text in facts["citation"].items()}
     version = f"version {cited['version']}, " if "version" in cited else ""
-    run = f"{version}study `{facts['study_key']}`, built {_time(facts['built'], '%Y-%m-%d')}"
-    if not cited:
-        return run
-    address = f" <{cited['url']}>" if "url" in cited else ""
-    return f"{cited['authors']}: *{cited['title']}* ({run}).{address}"
+    day = _time(facts["built"], "%Y-%m-%d")
+    run = f"{version}study <code>{html.escape(facts['study_key'])}</code>, built {day}"
+    if cited:
+        address = f' <a href="{cited["url"]}">{cited["url"]}</a>' if "url" in cited else ""
+        run = f"{cited['authors']}: <em>{cited['title']}</em> ({run}).{address}"
+    # Raw, because the search index would hold the date of what Sphinx reads.
+    return f"```{{raw}} html\n<p>{run}</p>\n```"
 
 
 def _time(built: str, form: str) -> str:
-    """Return a time as an element of its own, which the search index passes over."""
+    """Return a time as an element of its own."""
     return f'<time datetime="{built}">{datetime.fromisoformat(built).strftime(form)}</time>'
 
 
