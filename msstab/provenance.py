@@ -1,6 +1,5 @@
 """Which run made a book: its parameters, versions and date, for its pages and its manifest."""
 
-import html
 import os
 import subprocess
 from datetime import UTC, datetime
@@ -12,6 +11,12 @@ from typing import Any
 import yaml
 
 from msstab.study import Study, profile
+
+DAY = "<time></time>"
+"""Where a page's text has the day of the build, which is filled in last (`build_day`).
+
+The search index, made of the text, then doesn't change from day to day.
+"""
 
 
 def versions(root: Path) -> dict[str, str]:
@@ -87,6 +92,7 @@ def page_values(facts: dict[str, Any], study: Study) -> dict[str, str]:
     return {
         "study_key": facts["study_key"],
         "versions": ", ".join(f"{name} {text}" for name, text in facts["versions"].items()),
+        "build_day": _time(facts["built"], "%Y-%m-%d"),
         "build_date": f"built {_time(facts['built'], '%Y-%m-%d %H:%M UTC')}",
         "how_to_cite": _how_to_cite(facts),
         "profile_line": f"profile `{facts['profile']}`" + (f" with {listed}" if listed else ""),
@@ -109,15 +115,13 @@ def parameters_table(study: Study) -> str:
 
 
 def _how_to_cite(facts: dict[str, Any]) -> str:
-    cited = {name: html.escape(text) for name, text in facts["citation"].items()}
+    cited = facts["citation"]
     version = f"version {cited['version']}, " if "version" in cited else ""
-    day = _time(facts["built"], "%Y-%m-%d")
-    run = f"{version}study <code>{html.escape(facts['study_key'])}</code>, built {day}"
-    if cited:
-        address = f' <a href="{cited["url"]}">{cited["url"]}</a>' if "url" in cited else ""
-        run = f"{cited['authors']}: <em>{cited['title']}</em> ({run}).{address}"
-    # Raw, because the search index would hold the date of what Sphinx reads.
-    return f"```{{raw}} html\n<p>{run}</p>\n```"
+    run = f"{version}study `{facts['study_key']}`, built {DAY}"
+    if not cited:
+        return run
+    address = f" <{cited['url']}>" if "url" in cited else ""
+    return f"{cited['authors']}: *{cited['title']}* ({run}).{address}"
 
 
 def _time(built: str, form: str) -> str:
