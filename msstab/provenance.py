@@ -12,6 +12,12 @@ import yaml
 
 from msstab.study import Study, profile
 
+DAY = "<time></time>"
+"""Where a page's text has the day of the build, which is filled in last (`build_day`).
+
+The search index, made of the text, then doesn't change from day to day.
+"""
+
 
 def versions(root: Path) -> dict[str, str]:
     """Return what decides a run's numbers besides its parameters, the code's commit included."""
@@ -86,6 +92,7 @@ def page_values(facts: dict[str, Any], study: Study) -> dict[str, str]:
     return {
         "study_key": facts["study_key"],
         "versions": ", ".join(f"{name} {text}" for name, text in facts["versions"].items()),
+        "build_day": _time(facts["built"], "%Y-%m-%d"),
         "build_date": f"built {_time(facts['built'], '%Y-%m-%d %H:%M UTC')}",
         "how_to_cite": _how_to_cite(facts),
         "profile_line": f"profile `{facts['profile']}`" + (f" with {listed}" if listed else ""),
@@ -110,7 +117,7 @@ def parameters_table(study: Study) -> str:
 def _how_to_cite(facts: dict[str, Any]) -> str:
     cited = facts["citation"]
     version = f"version {cited['version']}, " if "version" in cited else ""
-    run = f"{version}study `{facts['study_key']}`, built {_time(facts['built'], '%Y-%m-%d')}"
+    run = f"{version}study `{facts['study_key']}`, built {DAY}"
     if not cited:
         return run
     address = f" <{cited['url']}>" if "url" in cited else ""
@@ -118,7 +125,7 @@ def _how_to_cite(facts: dict[str, Any]) -> str:
 
 
 def _time(built: str, form: str) -> str:
-    """Return a time as an element of its own, which the search index passes over."""
+    """Return a time as an element of its own."""
     return f'<time datetime="{built}">{datetime.fromisoformat(built).strftime(form)}</time>'
 
 

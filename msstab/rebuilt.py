@@ -22,6 +22,8 @@ _CELL = rb"<td>[^<]*</td>"
 
 VARYING = (
     Varying("when the book was built", "*.html", rb"<time [^>]*>[^<]*</time>"),
+    # Sphinx writes the year of SOURCE_DATE_EPOCH, where there is one.
+    Varying("when the book was built", "*.html", rb"(?<=Copyright )\d{4}"),
     Varying("when the book was built", "msstab-build.json", rb'"built": "[^"]*"'),
     Varying("how long the solvers took", _PENALTY, rb'<figure[^>]*id="fig-solvers">.*?</figure>'),
     Varying("how long the solvers took", _PENALTY, rb"<figcaption>Processor time.*?</table>"),

@@ -16,6 +16,7 @@ from sphinx.errors import ExtensionError
 from msstab import colophon
 from msstab.attachments import FOLDER
 from msstab.checks import KEY_META
+from msstab.provenance import DAY
 
 RESULTS = "_results"
 """Folder in the book's source that holds what the run wrote for its pages."""
@@ -97,7 +98,8 @@ def finish_page(
     for kind in ("script_files", "css_files"):
         context[kind] = [file for file in context.get(kind, []) if not _is_thebe(file)]
     if context.get("body"):
-        context["body"] = _repaired(context["body"])
+        day = app.config["myst_substitutions"].get("build_day", "")
+        context["body"] = _repaired(context["body"]).replace(DAY, day)
         folder, _, chapter = pagename.rpartition("/")
         if folder == "notebooks":
             repository = app.config["html_theme_options"].get("repository_url", "")

@@ -126,6 +126,7 @@ def test_a_second_build_gives_the_same_bytes_but_for_the_time(whole: Path, tmp_p
 def test_the_front_page_says_how_to_cite_and_to_run_it(whole: Path) -> None:
     text = page(whole, "index")
     assert "study <code" in text
+    assert 'built <time datetime="1970-01-02T00:00:00+00:00">1970-01-02</time>).' in text
     assert "<em>msstab: does a mean-square stability penalty" in text
     assert "git clone --quiet https://github.com/msstab/msstab" in re.sub("<[^>]+>", "", text)
     for name in ("index", "notebooks/03_penalty"):

@@ -69,7 +69,6 @@ DRAWN: dict[str, tuple[str, ...]] = {
     "tuning_panels": ("learning_rate", "validation_mse"),
     "frontiers": ("clean", "clean_low", "clean_high", "noisy", "noisy_low", "noisy_high"),
     "levels": ("noise_level", "change_percent", "low", "high"),
-    "changes": ("predicted", "observed", "placebo"),
     "operator_control": ("gains", "predicted", "simulated", "without_noise"),
     "breakdown": ("noise_level", "log_rmse"),
     "signature": ("proxy_radius", "power_ratio"),
@@ -81,7 +80,7 @@ DRAWN: dict[str, tuple[str, ...]] = {
 }
 """Each figure, and the columns of its data that are coordinates in it."""
 
-NAMES = (*DRAWN, "forced_variance", "decision_tree")
+NAMES = (*DRAWN, "changes", "forced_variance", "decision_tree")
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -95,6 +94,13 @@ def test_predicted_variances_come_with_the_networks_they_are_of(tiny_results: Re
     assert data.judged.sum() == len(judged)
     assert len(data) == len(judged) + len(tiny_results.mechanism.others)
     assert data[data.judged][list(VARIANCES)].equals(judged[list(VARIANCES)])
+
+
+def test_predicted_changes_are_factors(tiny_results: Results) -> None:
+    made = judgement.Changes(*np.random.default_rng(0).normal(size=(3, 2, 4)))
+    picture = figures.changes(tiny_results.mechanism._replace(changes=made))
+    assert_drawn(picture, "predicted", "observed", "placebo")
+    np.testing.assert_allclose(np.log(picture.data.observed), made.observed.ravel())
 
 
 def test_the_trees_data_are_its_questions_and_the_way_taken(tiny_results: Results) -> None:

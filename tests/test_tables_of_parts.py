@@ -1,3 +1,4 @@
+import numpy as np
 import pandas as pd
 import pytest
 from drawn import assert_drawn
@@ -131,7 +132,12 @@ def test_the_figures_of_sizes_say_what_they_show(tiny: Sizes) -> None:
     agreement = figures.agreement_by_size(tiny, rules.LARGEST_LOG_RMSE)
     real = sizes.predictions(tiny)["gru", 4]["predicted"]
     assert f"{real.log_rmse:.2f} at 4" in agreement.alt
-    assert_drawn(agreement, "hidden_units", "predicted_log_rmse", "placebo_log_rmse")
+    assert_drawn(agreement, "hidden_units")
+    rows = agreement.data.set_index(["cell", "hidden_units"])
+    for place, by_kind in sizes.predictions(tiny).items():
+        for kind in ("predicted", "placebo"):
+            own = rows.loc[place, f"{kind}_log_rmse"]
+            np.testing.assert_equal(own, by_kind[kind].log_rmse)
 
 
 def test_the_plan_is_shown_for_every_size(tiny: Sizes) -> None:
