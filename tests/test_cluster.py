@@ -386,9 +386,10 @@ def test_the_end_of_a_cluster_is_said_in_a_line_and_what_is_done_is_kept(
             if len(told) == 4:
                 ends()
 
-        with cluster.joined(address), pytest.raises(BuildError, match=message) as error:
+        with cluster.joined(address):
             monkeypatch.setattr(cluster, "PATIENCE", 0.5)
-            experiment.run(QUICK, jobs=4, progress=advance)
+            with pytest.raises(BuildError, match=message) as error:
+                experiment.run(QUICK, jobs=4, progress=advance)
     assert error.value.exit_code == 1
     assert "\n" not in str(error.value)
     assert len(contents(cold)) >= told[-1] > 0

@@ -138,7 +138,7 @@ def first_input(name: str) -> float:
 
 def test_other_versions_are_refused_by_name() -> None:
     meant = {**parcels.VERSIONS, "torch": "1.0"}
-    with pytest.raises(BuildError, match="torch .*, where 1.0 runs here"):
+    with pytest.raises(BuildError, match=r"torch .*, where 1\.0 runs here"):
         parcels.run(Parcel({}, {}, meant), keep_one, ("abc",))
 
 

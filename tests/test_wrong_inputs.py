@@ -1,5 +1,6 @@
 """Whatever is given wrongly ends with a line or two that say so, exit code 2, nothing written."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -17,7 +18,7 @@ from test_inspection import data, modules, saved
 from test_study import Notebook
 from typer.testing import CliRunner
 
-from msstab import book, checks, cli
+from msstab import checks, cli
 from msstab.study import StudyError
 
 CHAPTERS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
@@ -110,6 +111,7 @@ WRONG: list[tuple[str, tuple[str, ...]]] = [
     ("check note.txt", ("note.txt is not a folder",)),
     ("check notebooks", ("notebooks holds no book of msstab",)),
     ("check half", ("half", "cannot be read")),
+    ("check book_a --same-as notebooks", ("notebooks holds no book of msstab",)),
     ("check pages", ("does not list the pages",)),
     ("compare book_a gone.json", ("gone.json: No such file or directory; name a bench_report",)),
     ("compare book_a notebooks", ("notebooks holds no book of msstab",)),
@@ -284,8 +286,10 @@ def test_a_folder_without_permission_is_refused_before_anything_runs(
 def test_a_package_that_only_a_book_takes_is_missed_before_training(
     missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    find = book.find_spec
-    monkeypatch.setattr(book, "find_spec", lambda name: None if name == missing else find(name))
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        "msstab.book.find_spec", lambda name: None if name == missing else find(name)
+    )
     for line in ("build", "run 00_only"):
         result = CliRunner().invoke(cli.app, line.split())
         assert (result.exit_code, result.stdout) == (2, "")

@@ -52,7 +52,9 @@ def explanation(error: typer.TyperException) -> str:
 
 def _message(error: typer.TyperException) -> str:
     option = getattr(error, "param", None)
-    faults = getattr(error.__cause__, "errors", list)()  # pydantic's, of a value
+    faults: list[dict[str, Any]] = getattr(
+        error.__cause__, "errors", list
+    )()  # pydantic's, of a value
     if faults and option is not None:
         return f"{option.opts[0]} {faults[0]['input']}: {_lower(faults[0]['msg'])}"
     return _lower(error.format_message().rstrip("."))
