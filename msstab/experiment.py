@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 
 from msstab import arms, planning, spreading, store, tracks
 from msstab.keys import key
@@ -162,6 +163,23 @@ def trained(study: Study, configuration: Configuration, arm: str, role: str, see
     """Return one trained network of a Study that has been run, as a stack of one, to be shown."""
     trial = _trial(study, arm, configuration, _PURPOSES[role], seed)
     return load_trained(trial, exactly=False)
+
+
+def curves(
+    study: Study, configuration: Configuration, arm: str, role: str, seed: int
+) -> dict[str, NDArray[Any]]:
+    """Return how the training of one network went: `losses` and `active`, (1, epochs) each.
+
+    They are kept apart from the network's weights, so that they can be published without them.
+    """
+    trial = _trial(study, arm, configuration, _PURPOSES[role], seed)
+    name = key("curves", (), of=(trial.key,))
+    found = store.load("curves", name)
+    if found is None:
+        network = load_trained(trial)
+        found = {"losses": network.losses, "active": network.active}
+        store.save("curves", name, found)
+    return found
 
 
 def confirmed(runs: Experiment, arm: str, role: str) -> list[Trial]:

@@ -257,7 +257,7 @@ def _curves(
 ) -> NDArray[np.float64]:
     study = results.study
     runs = [
-        experiment.trained(study, configuration, arm, "tuning", seed)
+        experiment.curves(study, configuration, arm, "tuning", seed)[curve]
         for seed in range(study.tuning_seeds)
     ]
-    return np.concatenate([getattr(run, curve) for run in runs])
+    return np.concatenate(runs)

@@ -68,14 +68,14 @@ def error_growth(found: FreeRuns) -> Picture:
         )
 
 
-def free_trajectories(found: FreeRuns, seed: int = 0) -> Picture:
-    """Draw the first free runs of one seed's networks, of each arm, over the true trajectories.
+def free_trajectories(found: FreeRuns) -> Picture:
+    """Draw the first free runs of the first seed's networks, of each arm, over the true ones.
 
     The first component, without noise, in the middle one of the horizons.
     """
     length = sorted(found.lengths.values())[len(found.lengths) // 2]
     times = np.arange(1, length + 1)
-    networks = {arm: found.of(arm)[seed] for arm in found.arms}
+    networks = {arm: found.of(arm)[0] for arm in found.arms}
     runs, curves = len(networks[found.arms[0]]["truth"]), []
     with style():
         figure, grid = plt.subplots(

@@ -43,7 +43,7 @@ def free_runs(trial: Trial, settings: Mapping[str, Any]) -> dict[str, NDArray[An
     shares of the runs. `histogram` and `spectrum` are distances, in the second half of the runs,
     from the true trajectories of N other sequences; those in `floor_` are the distances of the
     true trajectories of the same sequences from them. `outputs` and `truth` (SHOWN, F, D) are
-    the first runs.
+    the first runs of the first seed's network, and hold none of any other's, for brevity.
     """
     steps, count = settings["steps"], settings["sequences"]
     parameters = load_trained(trial).parameters
@@ -65,7 +65,8 @@ def free_runs(trial: Trial, settings: Mapping[str, Any]) -> dict[str, NDArray[An
         found |= {f"{prefix}{name}": value for name, value in measured.items()}
     floor = _distances(truth, others, true)
     found |= {f"floor_{name}": value for name, value in floor.items()}
-    kept = {"outputs": runs[""][:SHOWN], "truth": truth[:SHOWN]}
+    shown = SHOWN if trial.index == 0 else 0
+    kept = {"outputs": runs[""][:shown], "truth": truth[:shown]}
     return found | {name: np.asarray(v, dtype=np.float32) for name, v in kept.items()}
 
 
