@@ -132,6 +132,7 @@ def quick(seed: int = 0, *, studies: int = 400) -> pd.DataFrame:
         # Texts as arrays of a fixed width, for objects are not kept.
         kept = {c: np.array(frame[c].tolist()) for c in COLUMNS}
         store.save("calibration", name, kept)
+        kept = store.load("calibration", name) or kept
     return pd.DataFrame(kept)
 
 

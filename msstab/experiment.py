@@ -177,8 +177,10 @@ def curves(
     found = store.load("curves", name)
     if found is None:
         network = load_trained(trial)
-        found = {"losses": network.losses, "active": network.active}
-        store.save("curves", name, found)
+        store.save("curves", name, {"losses": network.losses, "active": network.active})
+        # Read again, since what is read is noted where results are to be published.
+        found = store.load("curves", name)
+    assert found is not None
     return found
 
 
