@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from operator import call
 from typing import Any
@@ -177,7 +177,9 @@ def _connected(address: str) -> Iterator[Client]:
     try:
         yield client
     finally:
-        client.close()
+        # A scheduler that is gone does not answer, and what was said of it goes before.
+        with suppress(OSError):
+            client.close()
 
 
 def _require_usable(client: Client, address: str) -> int:
