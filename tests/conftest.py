@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -196,8 +197,16 @@ def tiny_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def tiny_results(tiny_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Results:
-    """Return the results of a real Study of tiny networks, trained once for all tests."""
+    """Return the results of a real Study of tiny networks, run once for all tests.
+
+    Tests share them: one that changes its table takes a copy.
+    """
     monkeypatch.setenv("MSSTAB_CACHE", str(tiny_cache))
+    return _tiny_results()
+
+
+@cache
+def _tiny_results() -> Results:
     return results.collect(TINY, jobs=1)
 
 

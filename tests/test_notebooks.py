@@ -165,7 +165,7 @@ def papermill_alone(
         env={**os.environ, "PYTHONPATH": str(package)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
 
 

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,11 @@ STUDY = parse({"bits": [8, 4, 3], "survey_seeds": 4}, TINY)
 def found(tiny_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Quantised:
     """What rounding does to the networks of a tiny study, trained once for all tests."""
     monkeypatch.setenv("MSSTAB_CACHE", str(tiny_cache))
+    return collected()
+
+
+@cache
+def collected() -> Quantised:
     return quantised.collect(STUDY, jobs=1)
 
 

@@ -1,3 +1,4 @@
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,11 @@ STUDY = parse(
 def tiny(tiny_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Sizes:
     """The surveys of real networks, trained once for all tests."""
     monkeypatch.setenv("MSSTAB_CACHE", str(tiny_cache))
+    return collected()
+
+
+@cache
+def collected() -> Sizes:
     return sizes.collect(STUDY, jobs=1)
 
 

@@ -1,3 +1,4 @@
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,11 @@ def tiny(tiny_results: Results, tiny_cache: Path) -> Structured:
     """What the chapter shows of real networks, trained once for all tests."""
     # The scores that both share are then the other study's own, which other tests take for granted.
     assert tiny_results.study == TINY
+    return collected()
+
+
+@cache
+def collected() -> Structured:
     return structured.collect(STUDY, jobs=1)
 
 
