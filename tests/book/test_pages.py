@@ -36,7 +36,7 @@ def pages_of(book: Path) -> list[str]:
 PAGES = (
     pages_of(Path(GIVEN))
     if GIVEN
-    else sorted([*(f"{name}.html" for name in read_toc(ROOT)), "search.html"])
+    else sorted([*(f"{name}.html" for name in read_toc(ROOT)), "search.html", "404.html"])
 )
 
 pytestmark = pytest.mark.slow
