@@ -33,3 +33,6 @@ addEventListener("beforeprint", () => {
   document.documentElement.dataset.theme = "light";
 });
 addEventListener("afterprint", () => (document.documentElement.dataset.theme = shown));
+
+// A summary under each search result would be read from its page, which files may not do.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
