@@ -51,7 +51,10 @@ def judge(lighthouse: Path, address: str, categories: tuple[str, ...]) -> Judgem
     options = ["--output=json", "--quiet", "--throttling-method=simulate", "--form-factor=mobile"]
     done = subprocess.run(
         [
-            *(lighthouse, address, *options, f"--only-categories={','.join(categories)}"),
+            str(lighthouse),
+            address,
+            *options,
+            f"--only-categories={','.join(categories)}",
             f"--chrome-flags=--headless=new {' '.join(flags())}",
         ],
         env={**os.environ, "CHROME_PATH": find_browser()},
