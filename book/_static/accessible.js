@@ -15,17 +15,15 @@ document.addEventListener("DOMContentLoaded", () => {
 });
 
 // What scrolls sideways must be reachable from the keyboard, and nothing else need be.
-const reach = () => {
-  const boxes = ".pst-scrollable-table-container, .bd-content .text_html, .bd-content div.math, .bd-content pre";
-  document.querySelectorAll(boxes).forEach((box) => {
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
-    else box.removeAttribute("tabindex");
+const reach = new ResizeObserver((changes) => {
+  changes.forEach(({ target }) => {
+    if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
   });
-};
-addEventListener("resize", reach);
-addEventListener("load", async () => {
-  await window.MathJax?.startup?.promise;
-  reach();
+});
+addEventListener("DOMContentLoaded", () => {
+  const boxes = ".pst-scrollable-table-container, .bd-content .text_html, .bd-content div.math, .bd-content pre";
+  document.querySelectorAll(boxes).forEach((box) => reach.observe(box));
 });
 
 // Browsers print no backgrounds, and letters meant for a dark one would be pale on paper.
@@ -35,3 +33,6 @@ addEventListener("beforeprint", () => {
   document.documentElement.dataset.theme = "light";
 });
 addEventListener("afterprint", () => (document.documentElement.dataset.theme = shown));
+
+// A summary under each search result would be read from its page, which files may not do.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;

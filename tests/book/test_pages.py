@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -36,7 +37,7 @@ def pages_of(book: Path) -> list[str]:
 PAGES = (
     pages_of(Path(GIVEN))
     if GIVEN
-    else sorted([*(f"{name}.html" for name in read_toc(ROOT)), "search.html", "404.html"])
+    else sorted(f"{name}.html" for name in [*read_toc(ROOT), "search", "404"])
 )
 
 pytestmark = pytest.mark.slow
@@ -257,7 +258,20 @@ def test_the_theme_button_changes_the_theme_and_the_choice_stays(
         assert page.evaluate(theme) == "dark"
 
 
-def test_what_is_not_there_says_so(browser: Browser, site: str) -> None:
-    assert site.endswith(PREFIX)
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(f"{site}gone.html")
+def test_what_is_not_there_leads_back(browser: Browser, site: str) -> None:
+    assert urlsplit(site).path == PREFIX
+    with opened(browser, f"{site}notebooks/gone/03_penalty.html") as (page, seen):
+        assert [said for said in seen.complaints if "404" not in said] == []
+        assert "Page not found" in page.title()
+        assert len([url for url in seen.requests if url.startswith(site)]) > 10
+        page.get_by_role("link", name="the first page").click()
+        page.wait_for_url(f"{site}index.html")
+
+
+def test_a_printed_page_is_the_light_one(browser: Browser, site: str) -> None:
+    with opened(browser, f"{site}theory.html", color_scheme="dark") as (page, _):
+        theme = "document.documentElement.dataset.theme"
+        page.evaluate(f"addEventListener('beforeprint', () => (window.printed = {theme}))")
+        assert page.pdf().startswith(b"%PDF")
+        assert page.evaluate("window.printed") == "light"
+        assert page.evaluate(theme) == "dark"
