@@ -114,7 +114,9 @@ def make_project(root: Path) -> Path:
         shutil.copy(REPOSITORY / name, root)
     ignored = shutil.ignore_patterns("notebooks", "_results")
     shutil.copytree(REPOSITORY / "book", root / "book", ignore=ignored)
-    (root / "book" / "index.md").write_text("# Home\n\n{{ verdict_sentence }}\n", encoding="utf-8")
+    # Chapters refer to the list of parameters.
+    home = "# Home\n\n{{ verdict_sentence }}\n\n(all-parameters)=\n## All parameters\n"
+    (root / "book" / "index.md").write_text(home, encoding="utf-8")
     (root / "_toc.yml").write_text(
         "format: jb-book\nroot: index\nchapters:\n- file: notebooks/00_only\n", encoding="utf-8"
     )
@@ -248,7 +250,14 @@ def _build_tiny_book(project: Path) -> None:
     (cell,) = (cell for cell in example.cells if cell.id == "arm")
     (project / "my_idea.py").write_text(cell.source, encoding="utf-8")
     changes = {"arms": "baseline,my_idea.py:slow_states,noise_injection", "hidden": 6, "epochs": 2}
-    few = {"tuning_seeds": 2, "seeds": 6, "other_seeds": 2, "draws": 8, "sigma_grid": "0.2,0.4"}
+    few: dict[str, object] = {
+        "tuning_seeds": 2,
+        "seeds": 6,
+        "other_seeds": 2,
+        "draws": 8,
+        "sigma_grid": "0.2,0.4",
+    }
+    few |= {"n_train": 96, "n_validation": 32, "n_test": 64, "mechanism_sequences": 8}
     options = [f"-p{name}={value}" for name, value in (changes | few).items()]
     done = subprocess.run(
         [sys.executable, "-m", "msstab", "build", "--profile", "quick", "--jobs", "2", *options],

@@ -158,15 +158,15 @@ def test_every_network_of_each_arm_runs_freely(found: FreeRuns) -> None:
 
 
 def test_errors_are_those_of_the_networks_run_one_by_one(found: FreeRuns) -> None:
-    trial = experiment.confirmed(found.survey.experiment, "spectral_proxy", "penalised")[2]
+    trial = experiment.confirmed(found.survey.experiment, "spectral_proxy", "penalised")[0]
     network = trials.load_trained(trial).parameters
     double = network.like(tensor.double() for tensor in network)
-    test = trials.draw_data(found.study, "confirmation", 2, 64).test
+    test = trials.draw_data(found.study, "confirmation", 0, 64).test
     inputs = torch.as_tensor(test.inputs[:8]).transpose(0, 1)
     outputs = one_by_one(double, 0, inputs, 64).transpose(0, 1).numpy()
     sd = test.future[:16].std()
     expected = ((outputs - test.future[:8]) / sd) ** 2
-    own = found.of("spectral_proxy")[2]
+    own = found.of("spectral_proxy")[0]
     # Single precision parts from double where runs are chaotic, not in the first steps.
     assert own["error"][:8] == pytest.approx(expected.mean(axis=(0, 2))[:8], rel=1e-2)
     assert rollouts.errors([own], 8) == pytest.approx(expected[:, :8].mean(), rel=1e-2)
@@ -174,15 +174,15 @@ def test_errors_are_those_of_the_networks_run_one_by_one(found: FreeRuns) -> Non
 
 
 def test_distances_are_from_the_true_trajectories_of_other_sequences(found: FreeRuns) -> None:
-    future = trials.draw_data(found.study, "confirmation", 2, 64).test.future
+    future = trials.draw_data(found.study, "confirmation", 0, 64).test.future
     truth, others = future[:8], future[8:16]
     sd, later = future[:16].std(), slice(32, None)
-    own = found.of("baseline")[2]
+    own = found.of("baseline")[0]
     floor = wasserstein_distance(truth[:, later].ravel(), others[:, later].ravel()) / sd
     assert own["floor_histogram"] == pytest.approx(floor)
     assert own["truth"] == pytest.approx(truth[:3], abs=1e-6)
-    trial = experiment.confirmed(found.survey.experiment, "baseline", "selected")[2]
-    split = trials.draw_data(found.study, "confirmation", 2).test
+    trial = experiment.confirmed(found.survey.experiment, "baseline", "selected")[0]
+    split = trials.draw_data(found.study, "confirmation", 0).test
     inputs = torch.as_tensor(split.inputs[:8]).permute(1, 2, 0)[:, None].float()
     outputs = free_run(trials.load_trained(trial).parameters, inputs, 64)[32:].numpy()
     expected = wasserstein_distance(outputs.ravel(), others[:, later].ravel()) / sd

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,9 @@ from msstab.published.folder import (
     platform_here,
 )
 from msstab.report import Report
-from msstab.results import Results
+
+if TYPE_CHECKING:
+    from msstab.results import Results
 
 WHICH = ["arm", "role", "seed", "learning_rate", "strength"]
 """Columns that say which network a row of the trial table is of."""
@@ -79,7 +81,7 @@ def agreement(first: pd.DataFrame, second: pd.DataFrame) -> Agreement:
     return Agreement(len(both), int(same.sum()), float(ratios.mean()), spread, p_value, between)
 
 
-def sentences(found: Results, report: Report, folder: Path = DEFAULT) -> list[str]:
+def sentences(found: "Results", report: Report, folder: Path = DEFAULT) -> list[str]:
     """Say how this run compares with the published one, each part in a sentence."""
     if not folder.is_dir():
         return ["There are no published results beside this project to compare with."]
@@ -89,7 +91,7 @@ def sentences(found: Results, report: Report, folder: Path = DEFAULT) -> list[st
         return [f"There is nothing to compare with: {error}."]
 
 
-def _sentences(found: Results, report: Report, published: Published) -> Iterator[str]:
+def _sentences(found: "Results", report: Report, published: Published) -> Iterator[str]:
     theirs, here = published.manifest, platform_here()
     versions = ", ".join(f"{name} {text}" for name, text in theirs["versions"].items())
     yield (

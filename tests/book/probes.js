@@ -33,7 +33,18 @@ window.probes = (() => {
     async settled() {
       if (window.MathJax?.startup?.promise) await MathJax.startup.promise;
       await document.fonts.ready;
-      await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+      const frame = () => new Promise((done) => requestAnimationFrame(done));
+      const size = () => {
+        const article = document.querySelector("article")?.getBoundingClientRect();
+        return `${document.documentElement.scrollWidth} ${article?.width} ${article?.height}`;
+      };
+      // The sidebars slide in and out for some frames; what observes sizes hears of it after.
+      for (let still = 0, before = ""; still < 12; before = size()) {
+        await frame();
+        still = size() === before ? still + 1 : 0;
+      }
+      await Promise.allSettled(document.getAnimations().map((one) => one.finished));
+      await frame();
     },
 
     // Elements that make the page wider than the window.
