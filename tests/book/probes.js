@@ -39,7 +39,7 @@ window.probes = (() => {
         return `${document.documentElement.scrollWidth} ${article?.width} ${article?.height}`;
       };
       // The sidebars slide in and out for some frames; what observes sizes hears of it after.
-      for (let still = 0, before = ""; still < 12; before = size()) {
+      for (let still = 0, before = ""; still < 6; before = size()) {
         await frame();
         still = size() === before ? still + 1 : 0;
       }
