@@ -245,6 +245,22 @@ def test_a_book_of_reused_results_says_so(
     assert not any("identical" in sentence for sentence in said)
 
 
+def test_only_networks_that_were_run_are_compared(
+    folder: Path, tiny_results: Results, tiny_cache: Path, empty_cache: Path
+) -> None:
+    names = [scoring.key for scoring in tiny_results.experiment.scorings]
+    for name in names[:3]:
+        path = Path("score", name[:2], f"{name}.npz")
+        (empty_cache / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(tiny_cache / path, empty_cache / path)
+    with published.reusing(published.open_results(folder)):
+        said = published.sentences(tiny_results, downloads.report(tiny_results), folder)
+    # Rows of other arms at strength 0 are of the same networks.
+    rows = sum(name in names[:3] for name in names)
+    assert 3 <= rows < len(names)
+    assert any(line.startswith(f"All {rows} networks came out identical") for line in said)
+
+
 def test_another_version_is_named(copied: Path) -> None:
     path = copied / published.MANIFEST
     manifest = json.loads(path.read_text())

@@ -107,8 +107,11 @@ def _sentences(found: "Results", report: Report, published: Published) -> Iterat
             "and these versions would make, as their names say."
         )
     if theirs["study_key"] == found.study.key:
-        if reused < len(found.experiment.scorings):
-            yield agreement_sentence(agreement(published.table, found.table), differs(published))
+        # What was read agrees with itself, and says nothing.
+        ran = [not store.is_reused("score", s.key) for s in found.experiment.scorings]
+        if sum(ran) > 1:
+            compared = agreement(published.table, found.table[ran])
+            yield agreement_sentence(compared, differs(published))
     else:
         yield "This run asks something else, so that its networks are not the published ones."
     yield f"Published: {_outcome(published.report)}. Here: {_outcome(report)}."
